@@ -1,0 +1,44 @@
+# Small functions that every folder uses.
+
+# Warnings for this project's own targets; consumers never see them.
+function(warmroute_set_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor)
+  if(WARMROUTE_WARNINGS_AS_ERRORS)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+endfunction()
+
+# -fsanitize=... for every target below this folder, when WARMROUTE_SANITIZE names any.
+macro(warmroute_apply_sanitizers)
+  if(WARMROUTE_SANITIZE)
+    add_compile_options(-fsanitize=${WARMROUTE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    add_link_options(-fsanitize=${WARMROUTE_SANITIZE})
+  endif()
+endmacro()
+
+# warmroute_add_test(<name> SOURCES a.cpp... [LIBRARIES ...] [LABELS core;...])
+# One GoogleTest executable. LABELS core marks what the sanitizer runs repeat.
+function(warmroute_add_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    WARMROUTE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
+    WARMROUTE_BENCHMARK_DATA="${PROJECT_SOURCE_DIR}/benchmarks/data")
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  if(TARGET warmroute_test_pch)
+    target_precompile_headers(${name} REUSE_FROM warmroute_test_pch)
+  endif()
+  warmroute_set_warnings(${name})
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS other)
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+  set_property(GLOBAL APPEND PROPERTY WARMROUTE_TEST_TARGETS ${name})
+  foreach(label IN LISTS ARG_LABELS)
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${name})
+  endforeach()
+endfunction()
