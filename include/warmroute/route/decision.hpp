@@ -1,0 +1,98 @@
+/// What the router answers: which replica, what it already holds, why, and what to try next.
+/// Outcomes that policy foresees ("no replica") are verdicts of a Decision, not errors.
+/// A Decision is a plain value of fixed size: no allocation, may be copied and stored.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "warmroute/types.hpp"
+
+namespace warmroute {
+
+/// The outcome of a routing call. Numbers are fixed and only appended.
+enum class Verdict : std::uint8_t {
+  routed = 0,
+  no_replica = 1,           ///< the pool exists, but no replica is up (and policy does not fail open)
+  no_pool = 2,              ///< no pool serves this model and there is no catch-all pool
+  no_adapter = 3,           ///< no eligible replica carries the adapter
+  all_excluded = 4,         ///< `excluded` or `pinned` left nothing
+  saturated = 5,            ///< every candidate is past the policy's limits; see retry_after
+  ticket_table_full = 6,    ///< more requests in flight than RouterOptions::max_tickets
+  not_permitted = 7,        ///< policy forbids every pool that could serve this request
+  no_permitted_pool = 8,    ///< no pool is allowed for this class
+};
+constexpr std::string_view verdict_name(Verdict v) noexcept {
+  switch (v) {
+    case Verdict::routed: return "routed";
+    case Verdict::no_replica: return "no_replica";
+    case Verdict::no_pool: return "no_pool";
+    case Verdict::no_adapter: return "no_adapter";
+    case Verdict::all_excluded: return "all_excluded";
+    case Verdict::saturated: return "saturated";
+    case Verdict::ticket_table_full: return "ticket_table_full";
+    case Verdict::not_permitted: return "not_permitted";
+    case Verdict::no_permitted_pool: return "no_permitted_pool";
+  }
+  return "unknown";
+}
+
+/// Why this replica and not the one that holds most of the prompt. Numbers are fixed and only appended.
+enum class Reason : std::uint8_t {
+  none = 0,
+  best_match = 1,       ///< it holds as much of the prompt as any candidate and costs least
+  no_match = 2,         ///< nobody holds the prompt: the cheapest candidate
+  spill_wait = 3,       ///< the best holder's queue of prefill work costs more than computing again
+  spill_decode = 4,     ///< the best holder's running requests cost more than computing again
+  spill_hot = 5,        ///< several requests in flight miss this prefix: a further holder is made
+  spill_bound = 6,      ///< the ring's home is over its load bound
+  session = 7,          ///< the session's last replica
+  home = 8,             ///< the ring's home of the key
+  pinned = 9,
+  only_candidate = 10,
+  baseline = 11,        ///< a baseline policy that looks at neither cache nor ring
+  fail_open = 12,       ///< no replica is up; policy says to try one all the same
+};
+inline constexpr std::size_t kReasonCount = 13;
+constexpr std::string_view reason_name(Reason r) noexcept {
+  constexpr std::array<std::string_view, kReasonCount> names{
+      "none", "best_match", "no_match", "spill_wait", "spill_decode", "spill_hot", "spill_bound",
+      "session", "home", "pinned", "only_candidate", "baseline", "fail_open"};
+  const auto i = static_cast<std::size_t>(r);
+  return i < names.size() ? names[i] : "unknown";
+}
+constexpr bool is_spill(Reason r) noexcept {
+  return r == Reason::spill_wait || r == Reason::spill_decode || r == Reason::spill_hot || r == Reason::spill_bound;
+}
+
+inline constexpr std::size_t kMaxFallbacks = 4;
+
+struct Decision {
+  Verdict verdict = Verdict::no_replica;
+  Reason reason = Reason::none;
+  std::uint8_t fallback_count = 0;
+  ReplicaId replica = kNoReplica;          ///< where to send it (the decode replica of a pair)
+  ReplicaId prefill_replica = kNoReplica;  ///< set only when prefill runs elsewhere
+  std::array<ReplicaId, kMaxFallbacks> fallback_ids{};  ///< what to try next, best first
+  Ticket ticket = kNoTicket;               ///< kNoTicket from `peek` and when nothing was routed
+
+  Tokens input_tokens{0};                       ///< as given or estimated
+  std::array<Tokens, kTierCount> cached_tokens{};  ///< held by `replica` per tier: device, then what only host, then only disk holds
+  Tokens best_cached_tokens{0};                 ///< the most that any candidate holds
+  Nanos expected_wait{0};                       ///< prefill work booked there before this request
+  Nanos expected_prefill{0};                    ///< of the uncached tokens
+  Nanos retry_after{0};                         ///< for refusing verdicts: when to ask again; 0 = unknown
+
+  std::uint32_t class_id = 0;
+  std::int32_t priority = 0;
+
+  [[nodiscard]] bool routed() const noexcept { return verdict == Verdict::routed; }
+  [[nodiscard]] std::span<const ReplicaId> fallbacks() const noexcept { return {fallback_ids.data(), fallback_count}; }
+  [[nodiscard]] Tokens total_cached() const noexcept { return cached_tokens[0] + cached_tokens[1] + cached_tokens[2]; }
+  [[nodiscard]] Tokens uncached_tokens() const noexcept { return input_tokens - total_cached(); }
+  [[nodiscard]] Nanos expected_ttft() const noexcept { return expected_wait + expected_prefill; }
+};
+
+}  // namespace warmroute
