@@ -12,7 +12,10 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace warmroute::detail {
 
@@ -70,27 +73,30 @@ class EpochDomain {
     return Guard{overflow_.epoch, true};
   }
 
-  /// Hands over an object that no new reader can reach. threads: one writer at a time (the owner's lock).
+  /// Hands over an object that no new reader can reach. threads: any writer; a short lock among writers, which readers never take.
   template <class T>
   void retire(T* object) {
     retire(const_cast<std::remove_const_t<T>*>(object), [](void* p) { delete static_cast<T*>(p); });
   }
   void retire(void* object, void (*drop)(void*)) {
+    const std::lock_guard lock(writers_);
     retired_.push_back({object, drop, epoch_.fetch_add(1, std::memory_order_seq_cst)});
   }
 
   /// Frees at most `limit` retired objects whose readers have left. threads: as retire. returns: how many were freed.
   std::size_t collect(std::size_t limit = ~std::size_t{0}) {
-    if (retired_.empty()) return 0;
-    const std::uint64_t oldest = oldest_pinned();
-    std::size_t freed = 0;
-    while (freed < limit && !retired_.empty() && retired_.front().tag < oldest) {
-      const auto r = retired_.front();
-      retired_.pop_front();
-      r.drop(r.object);
-      ++freed;
+    std::vector<Retired> ready;
+    {
+      const std::lock_guard lock(writers_);
+      if (retired_.empty()) return 0;
+      const std::uint64_t oldest = oldest_pinned();
+      while (ready.size() < limit && !retired_.empty() && retired_.front().tag < oldest) {
+        ready.push_back(retired_.front());
+        retired_.pop_front();
+      }
     }
-    return freed;
+    for (const Retired& r : ready) r.drop(r.object);  // outside the lock: a destructor may be large
+    return ready.size();
   }
 
   /// returns: the smallest epoch a reader holds; objects tagged below it are free to go. threads: any.
@@ -103,9 +109,12 @@ class EpochDomain {
     }
     return oldest;
   }
-  /// Starts a new epoch and returns the tag of what was unlinked before it. threads: one writer at a time.
+  /// Starts a new epoch and returns the tag of what was unlinked before it. threads: any.
   std::uint64_t advance() noexcept { return epoch_.fetch_add(1, std::memory_order_seq_cst); }
-  [[nodiscard]] std::size_t waiting() const noexcept { return retired_.size(); }
+  [[nodiscard]] std::size_t waiting() const {
+    const std::lock_guard lock(writers_);
+    return retired_.size();
+  }
 
  private:
   struct alignas(kCacheLine) Slot {
@@ -119,6 +128,7 @@ class EpochDomain {
   mutable std::array<Slot, kSlots> slots_{};
   mutable Slot overflow_{};
   alignas(kCacheLine) std::atomic<std::uint64_t> epoch_{1};
+  mutable std::mutex writers_;
   std::deque<Retired> retired_;
 };
 
@@ -137,7 +147,7 @@ class Snapshot {
   }
   /// The current value for the one writer, without a pin. threads: under the lock that serialises publish.
   [[nodiscard]] const T& latest() const noexcept { return *current_.load(std::memory_order_relaxed); }
-  /// threads: one writer at a time over the whole domain.
+  /// threads: one writer of this snapshot at a time.
   void publish(std::unique_ptr<const T> next) {
     const T* old = current_.exchange(next.release(), std::memory_order_seq_cst);
     domain_->retire(old);

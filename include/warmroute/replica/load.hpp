@@ -1,0 +1,88 @@
+/// What a replica has to do: this process's own books, and what the engine last said of itself.
+/// Own books are exact and immediate (every ticket is in them); engine signals are late, each with its own age.
+/// Invariant: every booked amount is released exactly once, by the ticket that booked it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "warmroute/types.hpp"
+
+namespace warmroute {
+
+/// How fast one replica's hardware is. A step of the engine takes max(floor, token * T) + pair * P + context * C + overhead
+/// for T tokens, P (new token, earlier token) pairs of causal attention and C attended tokens of decodes.
+/// units: nanoseconds and picoseconds. Integers, so that equal inputs give equal decisions everywhere.
+struct Rates {
+  std::int64_t floor_ns = 6'700'000;      ///< F: the shortest step
+  std::int64_t token_ps = 24'000'000;     ///< a: one more token in a step
+  std::int64_t pair_ps = 1'300;           ///< b: one (new token, earlier token) pair
+  std::int64_t context_ps = 56'000;       ///< k: one token of context of a decode
+  std::int64_t overhead_ns = 1'000'000;   ///< o: of the host, per step
+
+  friend bool operator==(const Rates&, const Rates&) noexcept = default;
+
+  /// Prefill time of the first `tokens` tokens of a prompt: a*x + b*x(x+1)/2.
+  /// The time of the tokens behind a match m is prefill_ns(in) - prefill_ns(m): attention pairs are exact, independent of chunking.
+  /// Clipped at kMaxTokens, so that no product overflows.
+  [[nodiscard]] constexpr std::int64_t prefill_ns(std::int64_t tokens) const noexcept {
+    const std::int64_t x = tokens < 0 ? 0 : tokens > kMaxTokens ? kMaxTokens : tokens;
+    return (token_ps * x) / 1'000 + pair_ps * (x * (x + 1) / 2 / 1'000);
+  }
+  static constexpr std::int64_t kMaxTokens = 16'000'000;  // 16M tokens: b*x^2/2 stays below 2^63 up to b = 7e7 ps
+};
+
+/// Signals an engine reports about itself. Numbers are fixed and only appended.
+enum class Signal : std::uint8_t {
+  running = 0,          ///< requests in its batch
+  waiting = 1,          ///< requests in its queue
+  kv_usage = 2,         ///< share of KV blocks that running requests hold, 0..1
+  block_tokens = 3,     ///< tokens per KV block
+  block_count = 4,      ///< KV blocks in all
+  prefix_queries = 5,   ///< counter: tokens (or blocks) looked up in its prefix cache
+  prefix_hits = 6,      ///< counter: of those, found
+};
+inline constexpr std::size_t kSignalCount = 7;
+
+/// One signal's last value and when it was taken.
+struct SignalReading {
+  double value = 0;
+  Nanos at{0};
+  bool known = false;
+};
+
+/// One replica's books. Atomics of one cache line: scoring reads exactly this line per replica.
+/// threads: any. Own dispatches since an engine's snapshot are always in here.
+struct alignas(64) LoadBook {
+  std::atomic<std::int64_t> requests{0};           ///< in flight
+  std::atomic<std::int64_t> pending_tokens{0};     ///< uncached input tokens whose first token has not come
+  std::atomic<std::int64_t> pending_ns{0};         ///< the same as prefill time at the replica's rates
+  std::atomic<std::int64_t> context_tokens{0};     ///< input tokens of the requests in flight
+  std::atomic<std::int64_t> decoding{0};           ///< in flight with first token out
+  std::atomic<std::int64_t> foreign_requests{0};   ///< what the engine reported beyond this router's own, at signal time
+  std::atomic<std::int64_t> foreign_waiting{0};    ///< of those, in its queue
+  std::atomic<std::int64_t> signals_at{0};         ///< ns; 0 = never
+};
+static_assert(sizeof(LoadBook) == 64);
+
+/// A copy of one book, for statistics and explanations.
+struct LoadReading {
+  std::int64_t requests = 0;
+  std::int64_t pending_tokens = 0;
+  std::int64_t pending_ns = 0;
+  std::int64_t context_tokens = 0;
+  std::int64_t decoding = 0;
+  std::int64_t foreign_requests = 0;
+  std::int64_t foreign_waiting = 0;
+  Nanos signals_at{0};
+};
+
+inline LoadReading read(const LoadBook& book) noexcept {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  return {book.requests.load(relaxed),       book.pending_tokens.load(relaxed),   book.pending_ns.load(relaxed),
+          book.context_tokens.load(relaxed), book.decoding.load(relaxed),         book.foreign_requests.load(relaxed),
+          book.foreign_waiting.load(relaxed), Nanos{book.signals_at.load(relaxed)}};
+}
+
+}  // namespace warmroute

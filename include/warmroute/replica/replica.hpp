@@ -1,0 +1,78 @@
+/// Who a replica is: identity, role, weight, labels, adapters, health. Plain data; the table gives it an id.
+/// The unit of routing is (name, dp_rank): data-parallel ranks of one engine have caches of their own.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "warmroute/replica/load.hpp"
+#include "warmroute/result.hpp"
+#include "warmroute/types.hpp"
+
+namespace warmroute {
+
+enum class Role : std::uint8_t { unified = 0, prefill = 1, decode = 2 };
+constexpr std::string_view role_name(Role r) noexcept {
+  return r == Role::unified ? "unified" : r == Role::prefill ? "prefill" : "decode";
+}
+
+/// up: takes requests. draining: finishes what it has. down: takes nothing; what it holds is kept, since a
+/// readiness flap does not empty a cache (only a restart or a removal does).
+enum class Health : std::uint8_t { up = 0, draining = 1, down = 2 };
+constexpr std::string_view health_name(Health h) noexcept {
+  return h == Health::up ? "up" : h == Health::draining ? "draining" : "down";
+}
+
+struct ReplicaSpec {
+  std::string name;
+  std::uint32_t dp_rank = 0;
+  std::string pool;     ///< the model it serves, as requests name it; "" serves every model that has no pool of its own
+  std::string ring_id;  ///< stable slot name on the ring; "" = the name, with "/<dp_rank>" behind it for ranks above 0
+  Role role = Role::unified;
+  double weight = 1.0;  ///< share of the ring and of the load bound, > 0; hardware speed belongs into `rates`
+  bool any_adapter = true;             ///< loads whatever is asked for; false: `adapters` is the whole list
+  std::vector<std::string> adapters;
+  std::vector<std::pair<std::string, std::string>> labels;
+  Rates rates{};
+  std::int64_t capacity_tokens = 0;    ///< of its KV cache; 0 = unknown until the engine says so (signals)
+  Health health = Health::up;
+  std::string health_reason;
+
+  [[nodiscard]] std::string ring_name() const {
+    if (!ring_id.empty()) return ring_id;
+    return dp_rank == 0 ? name : name + "/" + std::to_string(dp_rank);
+  }
+  [[nodiscard]] bool carries(std::string_view adapter) const noexcept {
+    if (adapter.empty() || any_adapter) return true;
+    for (const auto& a : adapters) {
+      if (a == adapter) return true;
+    }
+    return false;
+  }
+};
+
+/// errors: invalid_argument with every fault named.
+inline Status validate(const ReplicaSpec& spec) {
+  std::string faults;
+  const auto fault = [&](std::string_view text) { faults.append(faults.empty() ? "" : "; ").append(text); };
+  if (spec.name.empty()) fault("name is empty");
+  if (spec.name.size() > 1024 || spec.pool.size() > 1024 || spec.ring_id.size() > 1024) {
+    fault("name, pool and ring_id hold at most 1024 bytes");
+  }
+  if (!(std::isfinite(spec.weight) && spec.weight > 0 && spec.weight <= 1000)) fault("weight must lie in (0, 1000]");
+  if (spec.capacity_tokens < 0) fault("capacity_tokens must not be negative");
+  const auto& r = spec.rates;
+  constexpr std::int64_t kMost = 1'000'000'000'000;
+  if (r.floor_ns < 0 || r.token_ps < 0 || r.pair_ps < 0 || r.context_ps < 0 || r.overhead_ns < 0 || r.floor_ns > kMost ||
+      r.token_ps > kMost / 10 || r.pair_ps > 10'000'000 || r.context_ps > kMost || r.overhead_ns > kMost) {
+    fault("rates must not be negative and stay below 1000 s per step, 0.1 s per token, 10 us per pair");
+  }
+  if (faults.empty()) return {};
+  return Error{Code::invalid_argument, "replica '" + spec.name + "': " + faults, kNoOffset};
+}
+
+}  // namespace warmroute

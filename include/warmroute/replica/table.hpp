@@ -1,0 +1,198 @@
+/// The replica table: who is there, how they are, and what each has to do.
+/// Rows are an immutable snapshot; books and signals are atomics at fixed addresses. Readers never wait; writers serialise.
+/// Invariant: a slot gets a new tenant only when the last request of the old one is off its books and the last reader that saw
+/// the old one has left, and then under a new generation. So the removal and the return of a name never mix books, however late a release comes.
+/// Does not: talk to replicas, read a clock, know of caches or rings.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "warmroute/detail/epoch.hpp"
+#include "warmroute/replica/replica.hpp"
+
+namespace warmroute {
+
+/// One replica as readers see it.
+struct ReplicaRow {
+  ReplicaId id;
+  ReplicaSpec spec;
+};
+
+/// All rows at one moment, ordered by slot.
+struct ReplicaView {
+  std::vector<ReplicaRow> rows;
+  std::uint64_t version = 0;  ///< rises with every change
+
+  /// returns: the row of exactly this id, or nullptr when that replica is gone.
+  [[nodiscard]] const ReplicaRow* find(ReplicaId id) const noexcept {
+    const auto it = std::lower_bound(rows.begin(), rows.end(), id.slot,
+                                     [](const ReplicaRow& row, std::uint32_t slot) { return row.id.slot < slot; });
+    return it != rows.end() && it->id == id ? &*it : nullptr;
+  }
+  [[nodiscard]] const ReplicaRow* find(std::string_view name, std::uint32_t dp_rank = 0) const noexcept {
+    for (const auto& row : rows) {
+      if (row.spec.dp_rank == dp_rank && row.spec.name == name) return &row;
+    }
+    return nullptr;
+  }
+};
+
+class ReplicaTable {
+ public:
+  /// alloc: one book (64 bytes) and one set of signals per possible replica, at once.
+  ReplicaTable(detail::EpochDomain& domain, std::uint32_t max_replicas)
+      : domain_(&domain), books_(std::make_unique<LoadBook[]>(max_replicas)), slots_(max_replicas),
+        view_(domain, std::make_unique<ReplicaView>()) {}
+
+  /// errors: invalid_argument, already_exists (same name and rank), capacity. threads: any; serialised inside.
+  Result<ReplicaId> add(ReplicaSpec spec) {
+    if (auto valid = validate(spec); !valid) return valid.error();
+    const std::lock_guard lock(mutex_);
+    if (view_.latest().find(spec.name, spec.dp_rank) != nullptr) {
+      return Error{Code::already_exists, "replica '" + spec.name + "' rank " + std::to_string(spec.dp_rank) +
+                                             " is in the table already: remove it first, or change it in place", kNoOffset};
+    }
+    const std::uint32_t slot = free_slot();
+    if (slot == kNoReplica.slot) {
+      return Error{Code::capacity, "the table holds its " + std::to_string(slots_.size()) +
+                                       " replicas (removed ones count until their last request is over): raise max_replicas", kNoOffset};
+    }
+    Slot& s = slots_[slot];
+    s.used = true;
+    s.generation += 1;
+    s.signals = {};
+    books_[slot].foreign_requests.store(0, std::memory_order_relaxed);
+    books_[slot].foreign_waiting.store(0, std::memory_order_relaxed);
+    books_[slot].signals_at.store(0, std::memory_order_relaxed);
+    const ReplicaId id{slot, s.generation};
+    change([&](ReplicaView& view) {
+      const auto at = std::lower_bound(view.rows.begin(), view.rows.end(), slot,
+                                       [](const ReplicaRow& row, std::uint32_t n) { return row.id.slot < n; });
+      view.rows.insert(at, ReplicaRow{id, std::move(spec)});
+    });
+    return id;
+  }
+
+  /// Takes the replica out of the view at once; its books stay until its last ticket is released.
+  /// errors: stale. threads: as add.
+  Status remove(ReplicaId id) {
+    const std::lock_guard lock(mutex_);
+    if (view_.latest().find(id) == nullptr) return gone(id);
+    slots_[id.slot].used = false;
+    change([&](ReplicaView& view) {
+      std::erase_if(view.rows, [&](const ReplicaRow& row) { return row.id == id; });
+    });
+    slots_[id.slot].removed_at = domain_->advance();
+    return {};
+  }
+
+  /// Changes one row in place: health, weight, labels, adapters, rates. Name, rank and pool cannot change.
+  /// errors: stale, invalid_argument. threads: as add.
+  template <class Edit>
+  Status edit(ReplicaId id, Edit&& edit_spec) {
+    const std::lock_guard lock(mutex_);
+    const ReplicaRow* row = view_.latest().find(id);
+    if (row == nullptr) return gone(id);
+    ReplicaSpec next = row->spec;
+    edit_spec(next);
+    if (next.name != row->spec.name || next.dp_rank != row->spec.dp_rank || next.pool != row->spec.pool) {
+      return Error{Code::invalid_argument, "name, dp_rank and pool of a replica cannot change: remove and add it", kNoOffset};
+    }
+    if (auto valid = validate(next); !valid) return valid;
+    change([&](ReplicaView& view) { const_cast<ReplicaRow*>(view.find(id))->spec = std::move(next); });
+    return {};
+  }
+
+  Status set_health(ReplicaId id, Health health, std::string_view reason) {
+    return edit(id, [&](ReplicaSpec& spec) { spec.health = health; spec.health_reason = reason; });
+  }
+
+  /// Takes a reading of the engine. Requests beyond this router's own are booked as foreign load until the next reading.
+  /// errors: stale, invalid_argument (not finite, negative). threads: as add. cost: no snapshot is made.
+  Status signal(ReplicaId id, Signal kind, double value, Nanos now) {
+    if (!std::isfinite(value) || value < 0) {
+      return Error{Code::invalid_argument, "an engine signal must be finite and not negative", kNoOffset};
+    }
+    const std::lock_guard lock(mutex_);
+    if (view_.latest().find(id) == nullptr) return gone(id);
+    Slot& s = slots_[id.slot];
+    s.signals[static_cast<std::size_t>(kind)] = {value, now, true};
+    if (kind == Signal::running || kind == Signal::waiting) book_foreign(id.slot, now);
+    return {};
+  }
+  /// returns: the last reading; `known` is false when there was none. threads: any; takes the writers' lock.
+  [[nodiscard]] SignalReading reading(ReplicaId id, Signal kind) const {
+    const std::lock_guard lock(mutex_);
+    if (id.slot >= slots_.size() || slots_[id.slot].generation != id.generation) return {};
+    return slots_[id.slot].signals[static_cast<std::size_t>(kind)];
+  }
+
+  /// lifetime: as long as the guard. threads: any.
+  [[nodiscard]] const ReplicaView& view(const detail::EpochDomain::Guard& guard) const noexcept { return view_.read(guard); }
+  /// A copy of the rows, for callers without a guard.
+  [[nodiscard]] ReplicaView copy() const {
+    const auto guard = domain_->pin();
+    return view_.read(guard);
+  }
+
+  /// lifetime: the table's. threads: any. slot < max_replicas().
+  [[nodiscard]] LoadBook& book(std::uint32_t slot) const noexcept { return books_[slot]; }
+  [[nodiscard]] std::uint32_t max_replicas() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
+
+ private:
+  struct Slot {
+    bool used = false;
+    std::uint32_t generation = 0;
+    std::uint64_t removed_at = 0;  // epoch tag: readers of it or of earlier epochs may still book requests here
+    std::array<SignalReading, kSignalCount> signals{};
+  };
+
+  static Error gone(ReplicaId id) {
+    return {Code::stale, "replica " + std::to_string(id.slot) + " generation " + std::to_string(id.generation) +
+                             " is not in the table: it was removed, or replaced under the same name", kNoOffset};
+  }
+  [[nodiscard]] std::uint32_t free_slot() const noexcept {
+    const std::uint64_t oldest = domain_->oldest_pinned();
+    for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].used || slots_[i].removed_at >= oldest) continue;
+      if (books_[i].requests.load(std::memory_order_acquire) == 0) return i;
+    }
+    return kNoReplica.slot;
+  }
+  template <class Change>
+  void change(Change&& apply) {
+    auto next = std::make_unique<ReplicaView>(view_.latest());
+    apply(*next);
+    ++next->version;
+    view_.publish(std::move(next));
+  }
+  // What the engine counts beyond this router's own requests: other routers' work, or direct traffic.
+  void book_foreign(std::uint32_t slot, Nanos now) noexcept {
+    const auto& signals = slots_[slot].signals;
+    const auto running = static_cast<std::int64_t>(signals[static_cast<std::size_t>(Signal::running)].value);
+    const auto waiting = static_cast<std::int64_t>(signals[static_cast<std::size_t>(Signal::waiting)].value);
+    LoadBook& book = books_[slot];
+    const std::int64_t own = book.requests.load(std::memory_order_relaxed);
+    const std::int64_t foreign = std::max<std::int64_t>(0, running + waiting - own);
+    book.foreign_requests.store(foreign, std::memory_order_relaxed);
+    book.foreign_waiting.store(std::min(foreign, waiting), std::memory_order_relaxed);
+    book.signals_at.store(now.value, std::memory_order_relaxed);
+  }
+
+  detail::EpochDomain* domain_;
+  mutable std::mutex mutex_;
+  std::unique_ptr<LoadBook[]> books_;
+  std::vector<Slot> slots_;
+  detail::Snapshot<ReplicaView> view_;
+};
+
+}  // namespace warmroute
