@@ -25,12 +25,14 @@ struct Rates {
 
   /// Prefill time of the first `tokens` tokens of a prompt: a*x + b*x(x+1)/2.
   /// The time of the tokens behind a match m is prefill_ns(in) - prefill_ns(m): attention pairs are exact, independent of chunking.
-  /// Clipped at kMaxTokens, so that no product overflows.
+  /// Tokens and result are clipped at kMaxTokens and kMaxNs, so that no product of the cost formula overflows.
   [[nodiscard]] constexpr std::int64_t prefill_ns(std::int64_t tokens) const noexcept {
     const std::int64_t x = tokens < 0 ? 0 : tokens > kMaxTokens ? kMaxTokens : tokens;
-    return (token_ps * x) / 1'000 + pair_ps * (x * (x + 1) / 2 / 1'000);
+    const std::int64_t ns = (token_ps * x) / 1'000 + pair_ps * (x * (x + 1) / 2 / 1'000);
+    return ns < kMaxNs ? ns : kMaxNs;
   }
-  static constexpr std::int64_t kMaxTokens = 16'000'000;  // 16M tokens: b*x^2/2 stays below 2^63 up to b = 7e7 ps
+  static constexpr std::int64_t kMaxTokens = 16'000'000;
+  static constexpr std::int64_t kMaxNs = 10'000'000'000'000;  // 10^4 s
 };
 
 /// Signals an engine reports about itself. Numbers are fixed and only appended.

@@ -1,0 +1,125 @@
+/// The cost of serving one request on one replica, as time to everybody. Lowest wins, exact ties are drawn.
+///
+///   cost(r) = W + (1 + beta) * (P - rebate) + gamma * q * P + delta * E[out] * (max(F, a * (q + 1)) + k * ctx)
+///             + transfer - session bonus
+///
+/// W prefill time booked there before this request; P prefill time of this request's uncached tokens; q requests in flight;
+/// ctx their input tokens; E[out] expected output tokens; F, a, k the replica's rates. beta prices the delay that a miss
+/// puts on later requests, gamma the stall that this prefill puts on the requests running there, delta this request's own decode.
+/// The rebate spreads hot prefixes: a missing block that p >= 2 requests in flight contain is charged 1/(1 + hot*p/N) of its
+/// work, since a copy here will serve p/N of them. Measured on the public conversation trace in a discrete-event fleet
+/// (8 replicas, utilisation 0.9), this sum has the lowest end-to-end time of 20 published rules; beta 0..2, gamma 0.05..0.3 and
+/// delta 0.3..1 are flat. Without the rebate 50 agents on one 16k prompt take 44 s instead of 7.8 s.
+///
+/// All terms are integers in nanoseconds: no libm, no floating point, equal inputs give equal costs on every machine.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "warmroute/replica/load.hpp"
+#include "warmroute/route/policy.hpp"
+#include "warmroute/types.hpp"
+
+namespace warmroute {
+
+/// A stretch of the prompt that `requests` requests in flight share: from the previous step's end (or 0) to `end_tokens`.
+/// Steps are ordered; the counts fall.
+struct SharedStep {
+  std::int64_t end_tokens = 0;
+  std::int64_t requests = 0;
+};
+
+/// The policy's shares in thousandths, ready for integer arithmetic.
+struct CostWeights {
+  std::int64_t one_plus_beta = 2'000;
+  std::int64_t gamma = 100;
+  std::int64_t delta = 500;
+  std::int64_t hot = 1'000;
+  std::int64_t session_bonus_ns = 0;
+  std::int64_t host_transfer_ns = 0;
+  std::int64_t disk_transfer_ns = 0;
+
+  static CostWeights from(const Policy& p) noexcept {
+    const auto milli = [](double share) { return static_cast<std::int64_t>(std::llround(share * 1'000)); };
+    return {1'000 + milli(p.beta), milli(p.gamma), milli(p.delta), milli(p.hot), p.session_bonus.value,
+            p.host_transfer_per_token.value, p.disk_transfer_per_token.value};
+  }
+};
+
+/// What the formula needs to know of the request, the same for every replica.
+struct CostRequest {
+  std::int64_t input_tokens = 0;
+  std::int64_t output_tokens = 0;          ///< expected
+  std::int64_t replicas = 1;               ///< N, eligible or not: who could hold a copy
+  std::span<const SharedStep> shared{};    ///< empty when fewer than two requests in flight share block 0
+};
+/// What it needs to know of one replica for this request.
+struct CostReplica {
+  std::int64_t cached_tokens = 0;          ///< on any tier
+  std::int64_t host_tokens = 0;            ///< of those, to be loaded from host memory
+  std::int64_t disk_tokens = 0;            ///< of those, to be loaded from disk
+  std::int64_t requests = 0;
+  std::int64_t pending_ns = 0;
+  std::int64_t context_tokens = 0;
+  bool session_here = false;
+};
+
+/// units: ns. `total` is what decides; the others are its parts, weighted as they enter it.
+struct CostTerms {
+  std::int64_t wait = 0;
+  std::int64_t prefill = 0;       ///< P alone, unweighted: what the request will feel
+  std::int64_t miss = 0;          ///< (1 + beta) * P
+  std::int64_t rebate = 0;        ///< (1 + beta) * rebate, subtracted
+  std::int64_t stall = 0;
+  std::int64_t decode = 0;
+  std::int64_t transfer = 0;
+  std::int64_t session = 0;       ///< subtracted
+  std::int64_t total = 0;
+};
+
+// Bounds that no real fleet reaches; with them every product below fits 63 bits.
+inline constexpr std::int64_t kMaxRequests = 4'096;
+inline constexpr std::int64_t kMaxContext = 1'000'000'000;
+inline constexpr std::int64_t kMaxStepNs = 100'000'000'000;
+inline constexpr std::int64_t kMaxOutput = 100'000;
+
+/// Work of the missing blocks that a copy here would save others: sum over shared stretches behind the match.
+inline std::int64_t hot_rebate_ns(const CostRequest& q, const Rates& rates, std::int64_t cached, std::int64_t hot) noexcept {
+  std::int64_t saved = 0;
+  std::int64_t from = cached;
+  for (const SharedStep& step : q.shared) {
+    const std::int64_t to = std::min(step.end_tokens, q.input_tokens);
+    if (to <= from) continue;
+    const std::int64_t work = rates.prefill_ns(to) - rates.prefill_ns(from);
+    const std::int64_t weight = hot * step.requests;            // thousandths of p * hot
+    saved += work / (q.replicas * 1'000 + weight) * weight;     // work * (1 - 1/(1 + hot*p/N)); off by less than the divisor in ns
+    from = to;
+  }
+  return saved;
+}
+
+/// cost: a few multiplications; the shared steps only where there are any. alloc: none.
+inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates& rates, const CostReplica& r) noexcept {
+  CostTerms t;
+  const std::int64_t requests = std::min(r.requests, kMaxRequests);
+  const std::int64_t prefill = std::max<std::int64_t>(0, rates.prefill_ns(q.input_tokens) - rates.prefill_ns(r.cached_tokens));
+  t.wait = r.pending_ns;
+  t.prefill = prefill;
+  t.miss = prefill * w.one_plus_beta / 1'000;
+  if (w.hot > 0 && !q.shared.empty()) {
+    t.rebate = hot_rebate_ns(q, rates, r.cached_tokens, w.hot) * w.one_plus_beta / 1'000;
+  }
+  t.stall = prefill / 1'000 * w.gamma * requests;
+  const std::int64_t step = std::max(rates.floor_ns, rates.token_ps * (requests + 1) / 1'000) +
+                            rates.context_ps * std::min(r.context_tokens, kMaxContext) / 1'000;
+  t.decode = std::min(step, kMaxStepNs) * std::min(q.output_tokens, kMaxOutput) / 1'000 * w.delta;
+  t.transfer = r.host_tokens * w.host_transfer_ns + r.disk_tokens * w.disk_transfer_ns;
+  t.session = r.session_here ? w.session_bonus_ns : 0;
+  t.total = t.wait + t.miss - t.rebate + t.stall + t.decode + t.transfer - t.session;
+  return t;
+}
+
+}  // namespace warmroute
