@@ -2,8 +2,8 @@
 /// every reader that could still see it has left. Readers never wait and write one cache line that they own for the time of the pin.
 ///
 /// Invariant: an object retired with tag t is freed only when no slot holds an epoch <= t.
-/// A reader publishes its epoch (seq_cst) before it loads any pointer, so a reader that a scan did not see loads pointers that
-/// were written after the unlinking. Does not: reclaim on its own; writers call `collect`.
+/// A reader that a scan did not see enters after it: then it sees every unlinking before that scan, whatever memory order
+/// its own loads and the writer's stores use (see `enter`). Does not: reclaim on its own; writers call `collect`.
 #pragma once
 
 #include <array>
@@ -66,10 +66,13 @@ class EpochDomain {
     const std::uint32_t start = thread_hint();
     for (std::uint32_t i = 0; i < kSlots; ++i) {
       auto& slot = slots_[(start + i) % kSlots].epoch;
-      std::uint64_t free = 0;
-      if (slot.compare_exchange_strong(free, epoch, std::memory_order_seq_cst)) return Guard{slot, false};
+      std::uint64_t free = slot.load(std::memory_order_relaxed);  // a failed exchange would take the holder's line away
+      if (free != 0 || !slot.compare_exchange_strong(free, epoch, std::memory_order_seq_cst)) continue;
+      enter();
+      return Guard{slot, false};
     }
     overflow_.epoch.fetch_add(1, std::memory_order_seq_cst);
+    enter();
     return Guard{overflow_.epoch, true};
   }
 
@@ -125,10 +128,16 @@ class EpochDomain {
     void (*drop)(void*);
     std::uint64_t tag;
   };
+  /// Closes the pin. A scan that missed this slot comes before the slot was taken, and the writer's increment of the epoch
+  /// before that scan; so this load reads that increment or a later one and synchronises with it: all that was unlinked
+  /// before it is unlinked for this reader. The exchange alone would not order later acquire loads after itself
+  /// (arm64 lets them pass its store half). cost: a plain load on x86.
+  void enter() const noexcept { static_cast<void>(epoch_.load(std::memory_order_seq_cst)); }
+
   mutable std::array<Slot, kSlots> slots_{};
   mutable Slot overflow_{};
   alignas(kCacheLine) std::atomic<std::uint64_t> epoch_{1};
-  mutable std::mutex writers_;
+  alignas(kCacheLine) mutable std::mutex writers_;  // from here on the writers' own: not on the line that readers load
   std::deque<Retired> retired_;
 };
 
