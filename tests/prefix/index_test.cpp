@@ -1,0 +1,125 @@
+#include "warmroute/prefix/index.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace warmroute {
+namespace {
+
+std::vector<BlockHash> chain(std::uint64_t family, std::size_t length, std::size_t shared = 0) {
+  std::vector<BlockHash> path(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    path[i] = BlockHash{((i < shared ? 0 : family) * 1'000'003 + i + 1) * 0x9E3779B97F4A7C15ULL};
+  }
+  return path;
+}
+constexpr ReplicaId replica(std::uint32_t slot, std::uint32_t generation = 1) { return {slot, generation}; }
+
+struct PrefixIndexTest : testing::Test {
+  PrefixIndex index;
+  PrefixMatch found;
+
+  std::uint32_t device(const std::vector<BlockHash>& path, std::uint32_t slot) {
+    index.match(path, found);
+    return slot < found.slots() ? found.device()[slot] : 0;
+  }
+};
+
+TEST_F(PrefixIndexTest, CreditsTheLeadingBlocksThatAReplicaStored) {
+  const auto path = chain(1, 10);
+  ASSERT_TRUE(index.store(replica(3), Tier::device, path));
+  EXPECT_EQ(device(path, 3), 10U);
+  EXPECT_EQ(found.slots(), 4U);
+  EXPECT_EQ(found.device()[0], 0U);
+  EXPECT_EQ(found.best(), 10U);
+  EXPECT_EQ(device(chain(1, 20), 3), 10U);
+  EXPECT_EQ(device(chain(1, 4), 3), 4U);
+  EXPECT_EQ(device(chain(2, 10), 3), 0U);
+  EXPECT_EQ(device({}, 3), 0U);
+}
+
+TEST_F(PrefixIndexTest, FollowsBranches) {
+  const auto a = chain(1, 20, 8), b = chain(2, 20, 8), c = chain(3, 8, 8);
+  ASSERT_TRUE(index.store(replica(0), Tier::device, a));
+  ASSERT_TRUE(index.store(replica(1), Tier::device, b));
+  ASSERT_TRUE(index.store(replica(2), Tier::device, c));
+  EXPECT_EQ(device(a, 0), 20U);
+  EXPECT_EQ(device(a, 1), 8U);
+  EXPECT_EQ(device(a, 2), 8U);
+  EXPECT_EQ(device(b, 0), 8U);
+  EXPECT_EQ(device(b, 1), 20U);
+}
+
+TEST_F(PrefixIndexTest, StopsAtAHoleAndGoesOnWhenItIsFilled) {
+  const auto path = chain(1, 30);
+  ASSERT_TRUE(index.store(replica(0), Tier::device, path));
+  EXPECT_EQ(index.remove(replica(0), Tier::device, std::span(path).first(11), 10), 1U);
+  EXPECT_EQ(device(path, 0), 10U);
+  EXPECT_EQ(index.statistics().memberships, 29U);
+  ASSERT_TRUE(index.store(replica(0), Tier::device, std::span(path).first(11), 10));
+  EXPECT_EQ(device(path, 0), 30U);
+}
+
+TEST_F(PrefixIndexTest, AddsUpTiersBlockByBlock) {
+  const auto path = chain(1, 30);
+  ASSERT_TRUE(index.store(replica(0), Tier::device, std::span(path).first(10)));
+  EXPECT_EQ(device(path, 0), 10U);
+  EXPECT_FALSE(found.has_lower_tiers());
+  ASSERT_TRUE(index.store(replica(0), Tier::host, std::span(path).first(20), 8));
+  ASSERT_TRUE(index.store(replica(0), Tier::disk, path, 20));
+  EXPECT_EQ(device(path, 0), 10U);
+  EXPECT_TRUE(found.has_lower_tiers());
+  EXPECT_EQ(found.host()[0], 20U);
+  EXPECT_EQ(found.disk()[0], 30U);
+  EXPECT_EQ(found.best(), 30U);
+  EXPECT_EQ(index.remove(replica(0), Tier::host, path), 12U);
+  EXPECT_EQ(device(path, 0), 10U);
+  EXPECT_EQ(found.host()[0], 10U);
+  EXPECT_EQ(found.disk()[0], 10U);
+}
+
+TEST_F(PrefixIndexTest, ForgetsAReplicaWhenItIsCleared) {
+  const auto path = chain(1, 30);
+  ASSERT_TRUE(index.store(replica(0), Tier::device, path));
+  ASSERT_TRUE(index.store(replica(1), Tier::device, path));
+  index.clear(replica(0));
+  EXPECT_EQ(device(path, 0), 0U);
+  EXPECT_EQ(device(path, 1), 30U);
+  EXPECT_EQ(index.statistics().memberships, 30U);
+  ASSERT_TRUE(index.store(replica(0), Tier::device, std::span(path).first(5)));
+  EXPECT_EQ(device(path, 0), 5U);
+}
+
+TEST_F(PrefixIndexTest, NeverMixesTheTenantsOfASlot) {
+  const auto path = chain(1, 30);
+  ASSERT_TRUE(index.store(replica(0, 1), Tier::device, path));
+  ASSERT_TRUE(index.store(replica(0, 2), Tier::device, std::span(path).first(3)));
+  EXPECT_EQ(device(path, 0), 3U);
+  EXPECT_EQ(index.store(replica(0, 1), Tier::device, path).code(), Code::stale);
+  EXPECT_EQ(index.remove(replica(0, 1), Tier::device, path), 0U);
+  index.clear(replica(0, 1));
+  EXPECT_EQ(device(path, 0), 3U);
+  EXPECT_EQ(index.statistics().refused_stores, 1U);
+}
+
+TEST_F(PrefixIndexTest, RefusesSlotsBeyondItsSize) {
+  EXPECT_EQ(index.store(replica(1024), Tier::device, chain(1, 3)).code(), Code::out_of_range);
+  EXPECT_EQ(index.store(kNoReplica, Tier::device, chain(1, 3)).code(), Code::out_of_range);
+  index.clear(kNoReplica);
+}
+
+TEST_F(PrefixIndexTest, KeepsNothingOfWhatNobodyHolds) {
+  const auto a = chain(1, 30, 10), b = chain(2, 30, 10);
+  ASSERT_TRUE(index.store(replica(0), Tier::device, a));
+  ASSERT_TRUE(index.store(replica(1), Tier::device, b));
+  EXPECT_EQ(index.statistics().blocks, 50U);
+  EXPECT_EQ(index.remove(replica(0), Tier::device, a), 30U);
+  EXPECT_EQ(index.statistics().blocks, 30U);
+  EXPECT_EQ(index.remove(replica(1), Tier::device, b), 30U);
+  EXPECT_EQ(index.statistics().blocks, 0U);
+  EXPECT_EQ(index.statistics().memberships, 0U);
+}
+
+}  // namespace
+}  // namespace warmroute
