@@ -1,6 +1,6 @@
 # The cost of #include <warmroute/warmroute.hpp>, in lines after preprocessing: they measure the same on every machine.
 # The yardstick is what the interface itself is made of, taken from the same standard library, since releases differ:
-# libstdc++ 12 has 49,000 lines for it. An embedder has most of that already. On top come xxHash (5,400 lines) and our own
+# libstdc++ 12 has 54,400 lines for it. An embedder has most of that already. On top come xxHash (5,400 lines) and our own
 # code; half the yardstick is room for that, and not for <iostream>, <regex>, <filesystem> or another library.
 set(yardstick string string_view vector memory atomic mutex array optional variant span algorithm)
 set(factor_percent 150)
