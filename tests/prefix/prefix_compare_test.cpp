@@ -10,7 +10,6 @@ namespace {
 std::vector<CommonPrefix> kernels() {
   std::vector<CommonPrefix> all{common_prefix_portable, common_prefix_kernel()};
 #if WARMROUTE_X86_KERNELS
-  all.push_back(common_prefix_sse2);
   if (__builtin_cpu_supports("avx2")) all.push_back(common_prefix_avx2);
   if (__builtin_cpu_supports("avx512f")) all.push_back(common_prefix_avx512);
 #endif
