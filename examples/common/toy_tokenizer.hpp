@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -29,12 +28,19 @@ inline constexpr std::uint32_t kToyVocabulary = 128'000;
   return static_cast<std::uint32_t>(((word >> 32) * kToyVocabulary) >> 32);
 }
 
+/// The same as a callback of ingest/request_body.hpp. returns: how many tokens `text` has; writes at most `capacity` of them.
+inline std::size_t toy_encode(void* /*user*/, std::string_view text, std::uint32_t* out, std::size_t capacity) {
+  const std::size_t count = (text.size() + kToyTokenBytes - 1) / kToyTokenBytes;
+  for (std::size_t i = 0; i < std::min(count, capacity); ++i) out[i] = toy_token(text.substr(i * kToyTokenBytes, kToyTokenBytes));
+  return count;
+}
+
 /// Appends the tokens of `text`; the last piece may be shorter than 4 bytes and is a token too.
 inline void toy_tokenize(std::string_view text, std::vector<std::uint32_t>& tokens) {
-  tokens.reserve(tokens.size() + (text.size() + kToyTokenBytes - 1) / kToyTokenBytes);
-  for (; !text.empty(); text.remove_prefix(std::min(text.size(), kToyTokenBytes))) {
-    tokens.push_back(toy_token(text.substr(0, kToyTokenBytes)));
-  }
+  const std::size_t before = tokens.size();
+  const std::size_t count = toy_encode(nullptr, text, nullptr, 0);
+  tokens.resize(before + count);
+  toy_encode(nullptr, text, tokens.data() + before, count);
 }
 
 [[nodiscard]] inline std::vector<std::uint32_t> toy_tokenize(std::string_view text) {
