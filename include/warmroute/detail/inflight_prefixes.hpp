@@ -46,8 +46,10 @@ class InflightPrefixes {
     }
   };
 
-  /// Counts one request in. returns: the entry to leave with, kNone when it was not counted. threads: any.
-  std::uint32_t enter(std::uint64_t hash) noexcept {
+  /// Counts one request in. returns: the entry to leave with, kNone when it was not counted. `others` is set when
+  /// another request was counted there already. threads: any.
+  std::uint32_t enter(std::uint64_t hash, bool& others) noexcept {
+    others = false;
     for (std::uint32_t probe = 0; probe < kProbes; ++probe) {
       const auto at = static_cast<std::uint32_t>((hash + probe) & mask_);
       std::uint64_t seen = table_[at].load(std::memory_order_relaxed);
@@ -56,7 +58,10 @@ class InflightPrefixes {
         if (!ours && (seen & kCountMask) != 0) break;            // somebody else's
         if ((seen & kCountMask) == kCountMask) return kNone;
         const std::uint64_t next = ours ? seen + 1 : (hash & kTagMask) | 1;
-        if (table_[at].compare_exchange_weak(seen, next, std::memory_order_relaxed)) return at;
+        if (table_[at].compare_exchange_weak(seen, next, std::memory_order_relaxed)) {
+          others = (next & kCountMask) > 1;
+          return at;
+        }
       }
     }
     return kNone;

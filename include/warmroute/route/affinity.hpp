@@ -37,7 +37,7 @@ class SessionTable {
       const Entry& e = table_[base + way];
       const std::uint64_t value = e.value.load(std::memory_order_acquire);
       if (value == 0 || e.check.load(std::memory_order_acquire) != (key ^ value)) continue;
-      if (seconds_of(now) - static_cast<std::uint32_t>(value) > static_cast<std::uint64_t>(ttl.value / kSecond)) return kNoReplica;
+      if (age_seconds(value, now) > ttl.value / kSecond) return kNoReplica;
       return {static_cast<std::uint32_t>(value >> 48), static_cast<std::uint32_t>((value >> 32) & 0xFFFF)};
     }
     return kNoReplica;
@@ -47,15 +47,15 @@ class SessionTable {
     if (key == 0 || replica.slot > 0xFFFF) return;
     const std::size_t base = set_of(key);
     std::size_t victim = base;
-    std::uint32_t oldest_age = 0;
+    std::int64_t oldest_age = -1;
     for (std::size_t way = 0; way < kWays; ++way) {
       const std::uint64_t value = table_[base + way].value.load(std::memory_order_relaxed);
       if (value == 0 || table_[base + way].check.load(std::memory_order_relaxed) == (key ^ value)) {
         victim = base + way;
         break;
       }
-      const std::uint32_t age = seconds_of(now) - static_cast<std::uint32_t>(value);
-      if (age >= oldest_age) {
+      const std::int64_t age = age_seconds(value, now);
+      if (age > oldest_age) {
         oldest_age = age;
         victim = base + way;
       }
@@ -77,6 +77,11 @@ class SessionTable {
   static constexpr std::size_t kWays = 4;
   static constexpr std::int64_t kSecond = 1'000'000'000;
   static std::uint32_t seconds_of(Nanos t) noexcept { return static_cast<std::uint32_t>(t.value / kSecond); }
+  // Another thread's entry may be a moment younger than this thread's now.
+  static std::int64_t age_seconds(std::uint64_t value, Nanos now) noexcept {
+    const auto age = static_cast<std::int32_t>(seconds_of(now) - static_cast<std::uint32_t>(value));
+    return age < 0 ? 0 : age;
+  }
   [[nodiscard]] std::size_t set_of(std::uint64_t key) const noexcept { return (key & mask_) & ~(kWays - 1); }
 
   std::size_t mask_;

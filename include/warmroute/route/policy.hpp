@@ -47,8 +47,12 @@ enum class RingKey : std::uint8_t {
   prefix = 0,             ///< the sequence hash at `ring_key_tokens`
   session_or_prefix = 1,  ///< the session where there is one
 };
-/// Which requests may share cached blocks.
-enum class Isolation : std::uint8_t { none = 0, salt = 1, pool = 2 };
+/// Which tenants may share cached blocks. A cache salt always separates, as it does in the engines.
+enum class Isolation : std::uint8_t {
+  none = 0,  ///< tenants share
+  salt = 1,  ///< the tenant enters every block hash: no block of one matches another's
+  pool = 2,  ///< as salt, and a tenant's requests go to the pool named "<tenant>/<model>" only
+};
 /// What an engine signal that is older than `signals_max_age` means.
 enum class StaleSignals : std::uint8_t {
   ignore = 0,   ///< route by own books alone (fails open)
@@ -77,7 +81,7 @@ struct Policy {
   // What is believed of the engines' caches.
   std::uint32_t block_size = 16;           ///< tokens per block, 1..512
   std::uint64_t hash_seed = 1337;          ///< Dynamo's; a secret one where prompts come from strangers
-  Isolation isolation = Isolation::salt;   ///< none ignores salts and tenants; salt keeps them apart; pool: tenants too
+  Isolation isolation = Isolation::salt;   ///< what keeps tenants apart
   std::int64_t capacity_tokens = 400'000;  ///< of a replica's KV cache while neither it nor its spec says otherwise
   Nanos residency_ttl{0};                  ///< believed blocks expire after so long without use; 0 = never
 

@@ -1,0 +1,158 @@
+/// The last step of a decision: rank the eligible by the policy's rule, and say why the first one is first.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "warmroute/detail/selection.hpp"
+
+namespace warmroute::detail {
+
+/// cost: one cache line of books and one match per eligible candidate.
+inline void rank_by_cost(const Prepared& p, const Scratch& scratch, Ranking& ranking) noexcept {
+  for (const std::uint32_t i : scratch.eligible) {
+    const Candidate& c = p.pool->candidates[i];
+    ranking.offer({cost_terms(p, scratch, c).total, 0, mix(p.draw ^ c.id.slot), i});
+  }
+}
+
+inline void rank_by_baseline(const Prepared& p, const Scratch& scratch, Ranking& ranking) noexcept {
+  BaselineView v;
+  v.eligible = static_cast<std::uint32_t>(scratch.eligible.size());
+  v.turn = p.pool->state->turn.load(std::memory_order_relaxed);
+  v.draw = p.draw;
+  const Algorithm rule = p.topology->policy.algorithm;
+  for (const std::uint32_t i : scratch.eligible) {
+    const Candidate& c = p.pool->candidates[i];
+    const CostReplica r = cost_replica(p, scratch, c);
+    v.tie = mix(p.draw ^ c.id.slot);
+    v.requests = r.requests;
+    v.pending_tokens = c.book->pending_tokens.load(std::memory_order_relaxed);
+    v.cached_tokens = r.cached_tokens;
+    BaselineRank rank;
+    switch (rule) {
+      case Algorithm::random: rank = random_rank(v); break;
+      case Algorithm::round_robin: rank = round_robin_rank(v); break;
+      case Algorithm::least_tokens: rank = least_tokens_rank(v); break;
+      case Algorithm::power_of_two: rank = power_of_two_rank(v); break;
+      case Algorithm::longest_match: rank = longest_match_rank(v); break;
+      default: rank = least_requests_rank(v); break;
+    }
+    ranking.offer({rank.first, rank.second, v.tie, i});
+    ++v.ordinal;
+  }
+}
+
+/// The ring's order from the key's home on, over the eligible. With a bound, the first within it is moved to the front.
+/// returns: whether the choice left the home for its load.
+inline bool rank_by_ring(const Prepared& p, const Scratch& scratch, Ranking& ranking) {
+  const std::uint64_t key = ring_key(p);
+  const auto eligible = [&](std::uint32_t slot) {
+    return std::binary_search(scratch.eligible.begin(), scratch.eligible.end(), p.pool->by_slot[slot]);
+  };
+  const auto load = [&](std::uint32_t slot) {
+    return p.pool->candidates[p.pool->by_slot[slot]].book->context_tokens.load(std::memory_order_relaxed);
+  };
+  BoundedPick pick;
+  if (p.topology->policy.algorithm == Algorithm::bounded_hash) {
+    LoadBound bound;
+    bound.factor = p.topology->policy.bound_factor;
+    pick = bounded_pick_among(*p.pool->ring, key, bound, p.input_tokens, load, eligible);
+    if (pick.member != kNoMember) ranking.offer({-1, 0, 0, p.pool->by_slot[pick.member]});
+  }
+  RingWalk walk(*p.pool->ring, key);
+  std::int64_t place = 0;
+  const std::size_t wanted = std::min(ranking.places.size(), scratch.eligible.size());
+  for (std::uint32_t slot = walk.next(); slot != kNoMember && ranking.count < wanted; slot = walk.next()) {
+    if (slot != pick.member && eligible(slot)) ranking.offer({place++, 0, 0, p.pool->by_slot[slot]});
+  }
+  return pick.diverted;
+}
+
+/// The candidate that holds most of the prompt; among equals the cheapest.
+inline std::uint32_t best_holder(const Prepared& p, const Scratch& scratch, std::int64_t& cached) noexcept {
+  std::uint32_t best = scratch.eligible.front();
+  std::int64_t best_cost = 0;
+  cached = -1;
+  for (const std::uint32_t i : scratch.eligible) {
+    const std::int64_t held = cost_replica(p, scratch, p.pool->candidates[i]).cached_tokens;
+    if (held < cached || (held == 0 && cached == 0)) continue;
+    const std::int64_t cost = cost_terms(p, scratch, p.pool->candidates[i]).total;
+    if (held > cached || cost < best_cost) {
+      best = i;
+      best_cost = cost;
+      cached = held;
+    }
+  }
+  return best;
+}
+
+/// Leaving at least this much behind counts as a spill.
+inline std::int64_t spill_threshold(const Prepared& p) noexcept { return std::max<std::int64_t>(512, p.tokens_of(2)); }
+
+/// Why the cheapest is not the best holder: the term that differs most.
+inline Reason cost_reason(const Prepared& p, const Scratch& scratch, const CostReplica& chosen, const CostTerms& chosen_terms,
+                          std::int64_t best_cached) noexcept {
+  if (best_cached == 0) return chosen.session_here ? Reason::session : Reason::no_match;
+  if (chosen.cached_tokens + spill_threshold(p) > best_cached) {
+    return chosen.session_here && chosen.cached_tokens < best_cached ? Reason::session : Reason::best_match;
+  }
+  std::int64_t ignored = 0;
+  const CostTerms best = cost_terms(p, scratch, p.pool->candidates[best_holder(p, scratch, ignored)]);
+  const std::int64_t wait = best.wait - chosen_terms.wait;
+  const std::int64_t decode = best.decode + best.stall - chosen_terms.decode - chosen_terms.stall;
+  const std::int64_t hot = chosen_terms.rebate - best.rebate;
+  if (hot >= wait && hot >= decode) return Reason::spill_hot;
+  return wait >= decode ? Reason::spill_wait : Reason::spill_decode;
+}
+
+inline Reason reason_of(const Prepared& p, const Request& r, const Scratch& scratch, const CostReplica& chosen,
+                        const CostTerms& terms, std::int64_t best_cached, bool diverted) noexcept {
+  if (p.fail_open) return Reason::fail_open;
+  if (r.pinned.valid()) return Reason::pinned;
+  if (scratch.eligible.size() == 1) return Reason::only_candidate;
+  switch (p.topology->policy.algorithm) {
+    case Algorithm::cost: return cost_reason(p, scratch, chosen, terms, best_cached);
+    case Algorithm::longest_match: return best_cached == 0 ? Reason::no_match : Reason::best_match;
+    case Algorithm::consistent_hash: return Reason::home;
+    case Algorithm::bounded_hash: return diverted ? Reason::spill_bound : Reason::home;
+    default: return Reason::baseline;
+  }
+}
+
+/// Ranks and fills the decision; `p` is prepared with verdict routed.
+inline Decision decide(const Prepared& p, const Request& r, Scratch& scratch) {
+  Ranking ranking;
+  bool diverted = false;
+  switch (p.topology->policy.algorithm) {
+    case Algorithm::cost: rank_by_cost(p, scratch, ranking); break;
+    case Algorithm::consistent_hash:
+    case Algorithm::bounded_hash: diverted = rank_by_ring(p, scratch, ranking); break;
+    default: rank_by_baseline(p, scratch, ranking); break;
+  }
+  const Candidate& chosen = p.pool->candidates[ranking.places[0].candidate];
+  const CostReplica reading = cost_replica(p, scratch, chosen);
+  const CostTerms terms = cost_of(p.topology->weights, p.cost, chosen.rates, reading);
+  std::int64_t best_cached = 0;
+  for (const std::uint32_t i : scratch.eligible) {
+    best_cached = std::max(best_cached, cost_replica(p, scratch, p.pool->candidates[i]).cached_tokens);
+  }
+  Decision d;
+  d.verdict = Verdict::routed;
+  d.replica = chosen.id;
+  for (std::size_t i = 1; i < ranking.count; ++i) {
+    d.fallback_ids[d.fallback_count++] = p.pool->candidates[ranking.places[i].candidate].id;
+  }
+  d.input_tokens = Tokens{p.input_tokens};
+  d.cached_tokens = {Tokens{reading.cached_tokens - reading.host_tokens - reading.disk_tokens}, Tokens{reading.host_tokens},
+                     Tokens{reading.disk_tokens}};
+  d.best_cached_tokens = Tokens{best_cached};
+  d.expected_wait = Nanos{terms.wait};
+  d.expected_prefill = Nanos{terms.prefill};
+  d.reason = reason_of(p, r, scratch, reading, terms, best_cached, diverted);
+  d.class_id = r.class_id;
+  d.priority = r.priority;
+  return d;
+}
+
+}  // namespace warmroute::detail

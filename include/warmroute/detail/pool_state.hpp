@@ -1,0 +1,76 @@
+/// What one pool remembers between requests: its index, the residency model of each replica, what is in flight and what it learned.
+/// Invariant: residencies are touched only under `placing`; everything else here is lock-free or has its own lock.
+/// A pool lives as long as its router: the number of pools is the number of models an operator configured.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "warmroute/detail/epoch.hpp"
+#include "warmroute/detail/inflight_prefixes.hpp"
+#include "warmroute/detail/placement_queue.hpp"
+#include "warmroute/detail/ticket_table.hpp"
+#include "warmroute/prefix/index.hpp"
+#include "warmroute/prefix/residency.hpp"
+#include "warmroute/types.hpp"
+
+namespace warmroute::detail {
+
+/// A running mean with a prior, in thousandths; old values fade once `kWindow` have come. threads: any, lock-free.
+class RunningMean {
+ public:
+  RunningMean(std::int64_t prior_milli, std::int64_t prior_weight) : milli_(prior_milli), count_(prior_weight) {}
+  void add(std::int64_t value_milli) noexcept {
+    const std::int64_t n = std::min<std::int64_t>(count_.fetch_add(1, std::memory_order_relaxed) + 1, kWindow);
+    std::int64_t mean = milli_.load(std::memory_order_relaxed);
+    while (!milli_.compare_exchange_weak(mean, mean + (value_milli - mean) / n, std::memory_order_relaxed)) {
+    }
+  }
+  [[nodiscard]] std::int64_t milli() const noexcept { return milli_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::int64_t kWindow = 1'024;
+  std::atomic<std::int64_t> milli_;
+  std::atomic<std::int64_t> count_;
+};
+
+/// The model of one replica's cache, and how far its declared capacity is trusted.
+struct ModelledCache {
+  ReplicaId id;
+  std::unique_ptr<Residency> residency;
+  std::int64_t capacity_tokens = 0;     // declared by engine, spec or policy
+  std::int64_t trust_milli = 1'000;     // effective capacity = declared * trust, moved by feedback in small steps
+};
+
+struct PoolState {
+  PoolState(EpochDomain& domain, std::string pool_name, std::uint32_t max_replicas, std::size_t index_bytes,
+            std::size_t hot_entries, std::size_t queue_size)
+      : name(std::move(pool_name)),
+        index(domain, PrefixIndexOptions{.max_replicas = max_replicas, .max_bytes = index_bytes}),
+        hot(hot_entries),
+        queue(queue_size),
+        caches(max_replicas) {}
+
+  std::string name;
+  PrefixIndex index;
+  InflightPrefixes hot;
+  RunningMean output_tokens{256'000, 16};
+  RunningMean bytes_per_token_milli{4'000'000, 16};  // thousandths of thousandths: 4 bytes per token until told otherwise
+  alignas(kCacheLine) std::atomic<std::uint64_t> turn{0};        // of round robin
+
+  std::mutex placing;
+  PlacementQueue queue;
+  std::vector<ModelledCache> caches;                 // by slot
+
+  /// returns: learned canonical bytes per token, in thousandths, within 0.25..64.
+  [[nodiscard]] std::int64_t bytes_per_token() const noexcept {
+    return std::clamp<std::int64_t>(bytes_per_token_milli.milli() / 1'000, 250, 64'000);
+  }
+};
+
+}  // namespace warmroute::detail

@@ -1,0 +1,365 @@
+/// The bodies of Router: booking and releasing, feedback, upkeep. Membership is in router_members.hpp.
+/// Locks: `control_` serialises membership and policy; `PoolState::placing` guards the residency models and is only ever tried on
+/// hot calls. Hot calls read one Topology under one epoch guard and write atomics.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "warmroute/detail/decide.hpp"
+#include "warmroute/detail/router_counters.hpp"
+#include "warmroute/detail/ticket_table.hpp"
+#include "warmroute/detail/topology.hpp"
+#include "warmroute/route/router.hpp"
+
+namespace warmroute::detail {
+
+class RouterCore {
+ public:
+  explicit RouterCore(RouterOptions options);
+
+  Status set_policy(const Policy& policy);
+  Policy policy() const;
+  Result<ReplicaId> add_replica(ReplicaSpec spec, Nanos now);
+  Status remove_replica(ReplicaId id, Nanos now);
+  Status set_health(ReplicaId id, Health health, std::string_view reason, Nanos now);
+  Status update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now);
+  Status clear_cache(ReplicaId id, Nanos now);
+  Status signal(ReplicaId id, Signal kind, double value, Nanos now);
+  std::vector<ReplicaRow> replicas() const { return table_.copy().rows; }
+
+  Decision route(const Request& request, Nanos now);
+  Decision peek(const Request& request, Nanos now) const;
+  Explanation explain(const Request& request, Nanos now) const;
+  bool first_token(Ticket ticket, Nanos now);
+  bool finish(Ticket ticket, const UsageCounts& usage, Nanos now);
+  bool fail(Ticket ticket, Outcome outcome, Nanos now);
+  void advance(Nanos now);
+  RouterStatistics statistics() const;
+
+ private:
+  // A note in a pool's placement queue: which ticket, and for a correction how many leading blocks the engine really had.
+  static constexpr std::uint64_t kCorrection = std::uint64_t{1} << 63;
+  static constexpr std::uint32_t kDrainPerCall = 64;
+  static constexpr std::uint32_t kSweepPerCall = 2;
+
+  const PoolView* pool_of(const Topology& topology, const Request& r) const;
+  Nanos clamp(Nanos now);
+  Ticket book(const Prepared& p, const Request& r, const Decision& d, Nanos now);
+  void release_load(const TicketSlot& slot, TicketPhase was) noexcept;
+  void learn(const TicketSlot& slot, const UsageCounts& usage) noexcept;
+  void compare_cached(TicketSlot& slot, const UsageCounts& usage, Nanos now);
+  void enqueue(PoolState& pool, std::uint32_t ticket_index, std::uint64_t note, Nanos now);
+  void drain(PoolState& pool, std::uint32_t limit, Nanos now);
+  void place(PoolState& pool, const TicketSlot& slot, Nanos now);
+  void correct(PoolState& pool, const TicketSlot& slot, std::size_t really, Nanos now);
+  void fit_capacity(const TicketSlot& slot, ModelledCache& cache);
+  void sweep_leases(std::uint32_t tickets, Nanos now);
+  bool close(Ticket ticket, Outcome outcome, const UsageCounts* usage, Nanos now);
+
+  PoolState& pool_state(std::string_view name);
+  Status rebuild(const Policy& policy);
+  void model_cache(ReplicaId id, const ReplicaSpec& spec);
+  void forget_cache(ReplicaId id, const ReplicaSpec& spec, bool gone);
+
+  RouterOptions options_;
+  EpochDomain domain_;
+  mutable std::mutex control_;
+  ReplicaTable table_;
+  std::vector<std::unique_ptr<PoolState>> pools_;  // under control_; never removed
+  Snapshot<Topology> topology_;
+  TicketTable tickets_;
+  SessionTable sessions_;
+  mutable ScratchPool scratch_;
+  RouterCounters counters_;
+  alignas(kCacheLine) std::atomic<std::uint64_t> sequence_{0};
+  alignas(kCacheLine) std::atomic<std::int64_t> last_now_{0};
+  std::atomic<std::uint32_t> sweep_at_{0};
+  std::atomic<std::int64_t> in_flight_{0};
+};
+
+inline const PoolView* RouterCore::pool_of(const Topology& topology, const Request& r) const {
+  if (topology.policy.isolation != Isolation::pool || r.tenant.empty()) return topology.find_pool(r.model);
+  for (const PoolView& pool : topology.pools) {  // "<tenant>/<model>", compared without building the string
+    const std::size_t slash = r.tenant.size();
+    if (pool.name.size() == slash + 1 + r.model.size() && pool.name.starts_with(r.tenant) && pool.name[slash] == '/' &&
+        pool.name.ends_with(r.model)) {
+      return &pool;
+    }
+  }
+  return nullptr;
+}
+
+// Threads overtake one another by microseconds; only a real step backwards is counted.
+inline Nanos RouterCore::clamp(Nanos now) {
+  std::int64_t last = last_now_.load(std::memory_order_relaxed);
+  while (now.value > last && !last_now_.compare_exchange_weak(last, now.value, std::memory_order_relaxed)) {
+  }
+  if (now.value >= last) return now;
+  if (last - now.value > milliseconds(100).value) bump(counters_.clock_clamped, 1u);
+  return Nanos{last};
+}
+
+inline Decision RouterCore::route(const Request& request, Nanos now) {
+  now = clamp(now);
+  sweep_leases(kSweepPerCall, now);
+  const auto guard = domain_.pin();
+  const Topology& topology = topology_.read(guard);
+  ScratchPool::Lease lease(scratch_, counters_.scratch_allocated);
+  Scratch& scratch = *lease;
+  const std::uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
+  Prepared p;
+  Decision d;
+  d.verdict = prepare(p, topology, request, now, sequence, sessions_, options_.max_path_blocks, scratch, guard,
+                      pool_of(topology, request));
+  if (d.verdict == Verdict::routed) {
+    d = decide(p, request, scratch);
+    d.ticket = book(p, request, d, now);
+    if (d.ticket == kNoTicket) {
+      d = Decision{};
+      d.verdict = Verdict::ticket_table_full;
+    } else {
+      bump(counters_.reasons[static_cast<std::size_t>(d.reason)], 1u);
+    }
+  }
+  bump(counters_.verdicts[static_cast<std::size_t>(d.verdict)], 1u);
+  return d;
+}
+
+inline Decision RouterCore::peek(const Request& request, Nanos now) const {
+  const auto guard = domain_.pin();
+  const Topology& topology = topology_.read(guard);
+  ScratchPool::Lease lease(scratch_, counters_.scratch_allocated);
+  Prepared p;
+  Decision d;
+  d.verdict = prepare(p, topology, request, now, sequence_.load(std::memory_order_relaxed), sessions_,
+                      options_.max_path_blocks, *lease, guard, pool_of(topology, request));
+  return d.verdict == Verdict::routed ? decide(p, request, *lease) : d;
+}
+
+// Fills a ticket, books its load, remembers the session, and hands the placement on. The guard of the caller is still held, so
+// the slot of the replica cannot get a new tenant meanwhile.
+inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decision& d, Nanos now) {
+  const std::uint32_t index = tickets_.acquire();
+  if (index == TicketTable::kFull) return kNoTicket;
+  TicketSlot& slot = tickets_.at(index);
+  PoolState& pool = *p.pool->state;
+  slot.pool = &pool;
+  slot.replica = d.replica;
+  slot.input_tokens = p.input_tokens;
+  slot.cached_tokens = d.total_cached().value;
+  slot.uncached_tokens = p.input_tokens - slot.cached_tokens;
+  slot.pending_ns = d.expected_prefill.value;
+  slot.expected_wait_ns = d.expected_wait.value;
+  const Rates& rates = p.pool->candidates[p.pool->by_slot[d.replica.slot]].rates;
+  slot.saved_ns = rates.prefill_ns(p.input_tokens) - d.expected_prefill.value;
+  slot.prompt_bytes = r.prompt_bytes;
+  slot.routed_at = now.value;
+  slot.lease_ns = p.topology->policy.lease.value;
+  slot.tokens_per_block_milli = p.tokens_per_block_milli;
+  slot.path.assign(p.path.begin(), p.path.end());
+
+  LoadBook& book = table_.book(d.replica.slot);
+  constexpr auto relaxed = std::memory_order_relaxed;
+  book.requests.fetch_add(1, relaxed);
+  book.pending_tokens.fetch_add(slot.uncached_tokens, relaxed);
+  book.pending_ns.fetch_add(slot.pending_ns, relaxed);
+  book.context_tokens.fetch_add(slot.input_tokens, relaxed);
+  in_flight_.fetch_add(1, relaxed);
+  pool.turn.fetch_add(1, relaxed);
+  slot.shared_tokens = 0;
+  InflightPrefixes::Cursor cursor;
+  while (slot.hot_count < kMaxCheckpoints && cursor.next(p.path)) {
+    bool others = false;
+    slot.hot_entries[slot.hot_count++] = pool.hot.enter(cursor.hash, others);
+    if (others) slot.shared_tokens = p.tokens_of(static_cast<std::uint32_t>(cursor.depth));
+  }
+  sessions_.remember(p.session, d.replica, now);
+
+  slot.lease_until.store(now.value + slot.lease_ns, relaxed);
+  if (!slot.path.empty()) slot.holders.store(2, relaxed);  // the queue is the second
+  const bool placed = !slot.path.empty();
+  const Ticket ticket = tickets_.publish(index);
+  if (placed) enqueue(pool, index, index, now);
+  return ticket;
+}
+
+inline void RouterCore::enqueue(PoolState& pool, std::uint32_t ticket_index, std::uint64_t note, Nanos now) {
+  if (!pool.queue.push(note)) {
+    bump(counters_.placements_dropped, 1u);
+    tickets_.release(ticket_index);
+  }
+  drain(pool, kDrainPerCall, now);
+}
+
+inline void RouterCore::drain(PoolState& pool, std::uint32_t limit, Nanos now) {
+  const std::unique_lock lock(pool.placing, std::try_to_lock);
+  if (!lock.owns_lock()) return;  // whoever holds it, or the next caller, takes the rest
+  std::uint64_t note = 0;
+  for (std::uint32_t i = 0; i < limit && pool.queue.pop(note); ++i) {
+    const auto index = static_cast<std::uint32_t>(note);
+    const TicketSlot& slot = tickets_.at(index);
+    if ((note & kCorrection) != 0) {
+      correct(pool, slot, static_cast<std::size_t>((note & ~kCorrection) >> 32), now);
+    } else {
+      place(pool, slot, now);
+    }
+    tickets_.release(index);
+  }
+}
+
+inline void RouterCore::place(PoolState& pool, const TicketSlot& slot, Nanos now) {
+  ModelledCache& cache = pool.caches[slot.replica.slot];
+  if (cache.id != slot.replica || cache.residency == nullptr) return;  // that replica is gone
+  fit_capacity(slot, cache);
+  cache.residency->insert(slot.path, now);
+}
+
+// The engine had only `really` leading blocks of what was believed: what lies behind is gone there, siblings included. Since then it has
+// computed the prompt, so its own path is back. A shortfall also says that the cache is smaller than declared: trust shrinks by
+// 1/32 down to a quarter, and comes back by 1/512 per request that was predicted well.
+inline void RouterCore::correct(PoolState& pool, const TicketSlot& slot, std::size_t really, Nanos now) {
+  ModelledCache& cache = pool.caches[slot.replica.slot];
+  if (cache.id != slot.replica || cache.residency == nullptr) return;
+  const auto believed = static_cast<std::size_t>(slot.cached_tokens * 1'000 / slot.tokens_per_block_milli);
+  if (really < believed) {
+    cache.trust_milli = std::max<std::int64_t>(250, cache.trust_milli - cache.trust_milli / 32);
+    cache.residency->truncate(slot.path, really);
+  } else {
+    cache.trust_milli = std::min<std::int64_t>(1'000, cache.trust_milli + 2);
+  }
+  fit_capacity(slot, cache);
+  if (really < believed) cache.residency->insert(slot.path, now);
+}
+
+// Capacity in blocks of the kind that this pool sees; bytes per token drift, so only steps of 3 % are followed.
+inline void RouterCore::fit_capacity(const TicketSlot& slot, ModelledCache& cache) {
+  const std::int64_t tokens = cache.capacity_tokens * cache.trust_milli / 1'000;
+  const auto blocks = static_cast<std::size_t>(std::max<std::int64_t>(1, tokens * 1'000 / slot.tokens_per_block_milli));
+  const std::size_t have = cache.residency->capacity();
+  if (blocks > have + have / 32 || blocks + blocks / 32 < have) cache.residency->set_capacity(blocks);
+}
+
+inline bool RouterCore::first_token(Ticket ticket, Nanos now) {
+  now = clamp(now);
+  TicketPhase was{};
+  TicketSlot* slot = tickets_.claim(ticket, true, was);
+  if (slot == nullptr) {
+    bump(counters_.late_calls, 1u);
+    return false;
+  }
+  LoadBook& book = table_.book(slot->replica.slot);
+  book.pending_tokens.fetch_sub(slot->uncached_tokens, std::memory_order_relaxed);
+  book.pending_ns.fetch_sub(slot->pending_ns, std::memory_order_relaxed);
+  book.decoding.fetch_add(1, std::memory_order_relaxed);
+  counters_.observed_ttft.observe(std::max<std::int64_t>(0, now.value - slot->routed_at));
+  counters_.predicted_ttft.observe(slot->expected_wait_ns + slot->pending_ns);
+  bump(counters_.predicted_wait_ns, slot->expected_wait_ns);
+  bump(counters_.predicted_prefill_ns, slot->pending_ns);
+  bump(counters_.saved_prefill_ns, slot->saved_ns);
+  slot->lease_until.store(now.value + slot->lease_ns, std::memory_order_relaxed);
+  TicketTable::set_phase(*slot, TicketPhase::decode);
+  return true;
+}
+
+inline void RouterCore::release_load(const TicketSlot& slot, TicketPhase was) noexcept {
+  LoadBook& book = table_.book(slot.replica.slot);
+  constexpr auto relaxed = std::memory_order_relaxed;
+  if (was == TicketPhase::prefill) {
+    book.pending_tokens.fetch_sub(slot.uncached_tokens, relaxed);
+    book.pending_ns.fetch_sub(slot.pending_ns, relaxed);
+  } else {
+    book.decoding.fetch_sub(1, relaxed);
+  }
+  book.context_tokens.fetch_sub(slot.input_tokens, relaxed);
+  for (std::uint32_t i = 0; i < slot.hot_count; ++i) slot.pool->hot.leave(slot.hot_entries[i]);
+  in_flight_.fetch_sub(1, relaxed);
+  book.requests.fetch_sub(1, std::memory_order_release);  // last: a book with no requests may get a new tenant
+}
+
+inline void RouterCore::learn(const TicketSlot& slot, const UsageCounts& usage) noexcept {
+  if (usage.output_tokens >= 0) {
+    slot.pool->output_tokens.add(std::min<std::int64_t>(usage.output_tokens, 10'000'000) * 1'000);
+    bump(counters_.output_tokens, usage.output_tokens);
+  }
+  if (usage.input_tokens < 0) return;
+  bump(counters_.input_tokens, usage.input_tokens);
+  bump(counters_.predicted_cached_tokens, slot.cached_tokens);
+  if (slot.prompt_bytes > 0 && usage.input_tokens > 0) {
+    const std::int64_t milli = std::min<std::int64_t>(slot.prompt_bytes, 1'000'000'000) * 1'000 / usage.input_tokens;
+    slot.pool->bytes_per_token_milli.add(std::clamp<std::int64_t>(milli, 250, 64'000) * 1'000);
+  }
+}
+
+// `cached_tokens` tells the truth about one request on one replica. Unknown repairs nothing.
+inline void RouterCore::compare_cached(TicketSlot& slot, const UsageCounts& usage, Nanos now) {
+  if (usage.cached_tokens < 0) return;
+  bump(counters_.reported_cached_tokens, usage.cached_tokens);
+  bump(counters_.cached_reports, 1u);
+  const std::int64_t block = std::max<std::int64_t>(1, slot.tokens_per_block_milli / 1'000);
+  const std::int64_t off = slot.cached_tokens - usage.cached_tokens;
+  if (off <= block && off >= -block) bump(counters_.cached_exact, 1u);
+  if (slot.path.empty()) return;
+  // What another request was still computing at that moment may have come too late to be a hit: that is no eviction.
+  if (off > block && usage.cached_tokens < slot.shared_tokens) return;
+  // One block of slack: engines round differently, and text blocks are estimates.
+  const auto blocks = static_cast<std::uint64_t>(std::min<std::int64_t>(usage.cached_tokens, slot.input_tokens)) * 1'000 /
+                      static_cast<std::uint64_t>(slot.tokens_per_block_milli);
+  const std::uint64_t really = std::min<std::uint64_t>(blocks + (off > block ? 0 : 1), slot.path.size());
+  slot.holders.fetch_add(1, std::memory_order_relaxed);
+  enqueue(*slot.pool, slot.index, kCorrection | really << 32 | slot.index, now);
+}
+
+inline bool RouterCore::close(Ticket ticket, Outcome outcome, const UsageCounts* usage, Nanos now) {
+  TicketPhase was{};
+  TicketSlot* slot = tickets_.claim(ticket, false, was);
+  if (slot == nullptr) {
+    bump(counters_.late_calls, 1u);
+    return false;
+  }
+  release_load(*slot, was);
+  bump(counters_.outcomes[static_cast<std::size_t>(outcome) % kOutcomeCount], 1u);
+  if (usage != nullptr) {
+    learn(*slot, *usage);
+    compare_cached(*slot, *usage, now);
+  }
+  TicketTable::set_phase(*slot, TicketPhase::free);
+  tickets_.release(slot->index);
+  return true;
+}
+
+inline bool RouterCore::finish(Ticket ticket, const UsageCounts& usage, Nanos now) {
+  now = clamp(now);
+  const bool done = close(ticket, Outcome::finished, &usage, now);
+  sweep_leases(kSweepPerCall, now);
+  return done;
+}
+
+inline bool RouterCore::fail(Ticket ticket, Outcome outcome, Nanos now) {
+  now = clamp(now);
+  const bool done = close(ticket, outcome, nullptr, now);
+  sweep_leases(kSweepPerCall, now);
+  return done;
+}
+
+// A few tickets per call, in turn: a lease that ended is found after at most known/2 calls, or at the next `advance`.
+inline void RouterCore::sweep_leases(std::uint32_t tickets, Nanos now) {
+  const std::uint32_t known = tickets_.known();
+  if (known == 0) return;
+  const std::uint32_t count = std::min(tickets, known);
+  const std::uint32_t start = sweep_at_.fetch_add(count, std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Ticket over = tickets_.expired((start + i) % known, now);
+    if (over != kNoTicket) close(over, Outcome::lease_expired, nullptr, now);
+  }
+}
+
+}  // namespace warmroute::detail
+
+#include "warmroute/detail/router_members.hpp"

@@ -1,0 +1,363 @@
+/// The rest of Router's bodies: membership, policy, upkeep, explanation, statistics. None of it is on the path of a request.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "warmroute/detail/router_core.hpp"
+
+namespace warmroute::detail {
+
+inline RouterCore::RouterCore(RouterOptions options)
+    : options_(options),
+      table_(domain_, std::clamp<std::uint32_t>(options.max_replicas, 1, kMaxRingMembers)),
+      topology_(domain_, std::make_unique<Topology>()),
+      tickets_(std::max<std::uint32_t>(options.max_tickets, 1)),
+      sessions_(options.session_entries) {
+  options_.max_path_blocks = std::clamp<std::size_t>(options.max_path_blocks, 1, std::size_t{1} << 18);
+}
+
+inline PoolState& RouterCore::pool_state(std::string_view name) {
+  for (const auto& pool : pools_) {
+    if (pool->name == name) return *pool;
+  }
+  pools_.push_back(std::make_unique<PoolState>(domain_, std::string(name), table_.max_replicas(), options_.index_max_bytes,
+                                               options_.shared_prefix_entries, options_.placement_queue));
+  return *pools_.back();
+}
+
+// Under control_. On failure nothing is published.
+inline Status RouterCore::rebuild(const Policy& policy) {
+  const Topology& before = topology_.latest();
+  auto next = std::make_unique<Topology>();
+  next->policy = policy;
+  next->weights = CostWeights::from(policy);
+  next->rows = table_.copy().rows;
+  for (const ReplicaRow& row : next->rows) {
+    if (next->exact_pool(row.spec.pool) != nullptr) continue;
+    PoolView pool;
+    pool.state = &pool_state(row.spec.pool);
+    pool.name = pool.state->name;
+    next->pools.insert(std::lower_bound(next->pools.begin(), next->pools.end(), pool.name,
+                                        [](const PoolView& a, std::string_view name) { return a.name < name; }),
+                       std::move(pool));
+  }
+  for (PoolView& pool : next->pools) {
+    add_candidates(pool, next->rows, table_);
+    auto ring = ring_of(pool, policy, before.exact_pool(pool.name), &before.policy);
+    if (!ring) return ring.error();
+    pool.ring = std::move(*ring);
+  }
+  // A pool whose last replica left stays known, so that its requests are told "no replica" and not "no pool".
+  for (const auto& state : pools_) {
+    if (next->exact_pool(state->name) != nullptr) continue;
+    PoolView empty;
+    empty.state = state.get();
+    empty.name = state->name;
+    next->pools.insert(std::lower_bound(next->pools.begin(), next->pools.end(), empty.name,
+                                        [](const PoolView& a, std::string_view name) { return a.name < name; }),
+                       std::move(empty));
+  }
+  topology_.publish(std::move(next));
+  return {};
+}
+
+inline Status RouterCore::set_policy(const Policy& policy) {
+  if (auto valid = validate(policy); !valid) return valid;
+  const std::lock_guard lock(control_);
+  const Policy before = topology_.latest().policy;
+  if (auto built = rebuild(policy); !built) return built;
+  for (const ReplicaRow& row : topology_.latest().rows) {
+    // Blocks of another size or seed can never match again: what is believed starts anew.
+    if (before.block_size != policy.block_size || before.hash_seed != policy.hash_seed) forget_cache(row.id, row.spec, false);
+    else if (before.residency_ttl != policy.residency_ttl) model_cache(row.id, row.spec);
+  }
+  std::string line = "policy " + std::to_string(policy.version) + ": ";
+  options_.log(LogLevel::info, line.append(algorithm_name(policy.algorithm)));
+  return {};
+}
+
+inline Policy RouterCore::policy() const {
+  const auto guard = domain_.pin();
+  return topology_.read(guard).policy;
+}
+
+inline Result<ReplicaId> RouterCore::add_replica(ReplicaSpec spec, Nanos now) {
+  clamp(now);
+  const std::lock_guard lock(control_);
+  const std::string line = "replica " + spec.name + " added";
+  const ReplicaSpec copy = spec;
+  auto id = table_.add(std::move(spec));
+  if (!id) return id;
+  if (auto built = rebuild(topology_.latest().policy); !built) {
+    (void)table_.remove(*id);
+    return built.error();
+  }
+  model_cache(*id, copy);
+  options_.log(LogLevel::info, line);
+  return id;
+}
+
+inline Status RouterCore::remove_replica(ReplicaId id, Nanos now) {
+  clamp(now);
+  const std::lock_guard lock(control_);
+  const ReplicaView view = table_.copy();
+  const ReplicaRow* row = view.find(id);
+  if (auto removed = table_.remove(id); !removed) return removed;
+  const Status built = rebuild(topology_.latest().policy);
+  forget_cache(id, row->spec, true);
+  options_.log(LogLevel::info, "replica " + row->spec.name + " removed");
+  return built;
+}
+
+inline Status RouterCore::update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now) {
+  clamp(now);
+  const std::lock_guard lock(control_);
+  const ReplicaView view = table_.copy();
+  const ReplicaRow* row = view.find(id);
+  if (auto edited = table_.edit(id, [&](ReplicaSpec& s) { s = spec; }); !edited) return edited;
+  if (auto built = rebuild(topology_.latest().policy); !built) {
+    (void)table_.edit(id, [&](ReplicaSpec& s) { s = row->spec; });
+    return built;
+  }
+  if (row->spec.capacity_tokens != spec.capacity_tokens) model_cache(id, spec);
+  return {};
+}
+
+inline Status RouterCore::set_health(ReplicaId id, Health health, std::string_view reason, Nanos now) {
+  clamp(now);
+  const std::lock_guard lock(control_);
+  const ReplicaView view = table_.copy();
+  const ReplicaRow* row = view.find(id);
+  if (auto edited = table_.set_health(id, health, reason); !edited) return edited;
+  if (row->spec.health == health) return {};
+  std::string line = "replica " + row->spec.name + " is ";
+  line.append(health_name(health)).append(reason.empty() ? "" : ": ").append(reason);
+  options_.log(health == Health::down ? LogLevel::warning : LogLevel::info, line);
+  return rebuild(topology_.latest().policy);
+}
+
+inline Status RouterCore::clear_cache(ReplicaId id, Nanos now) {
+  clamp(now);
+  const std::lock_guard lock(control_);
+  const ReplicaView view = table_.copy();
+  const ReplicaRow* row = view.find(id);
+  if (row == nullptr) return Error{Code::stale, "that replica was removed: its cache is forgotten already", kNoOffset};
+  forget_cache(id, row->spec, false);
+  options_.log(LogLevel::info, "replica " + row->spec.name + " lost its cache");
+  return {};
+}
+
+inline Status RouterCore::signal(ReplicaId id, Signal kind, double value, Nanos now) {
+  now = clamp(now);
+  if (auto taken = table_.signal(id, kind, value, now); !taken) return taken;
+  if (kind != Signal::block_tokens && kind != Signal::block_count) return {};
+  const std::lock_guard lock(control_);
+  const ReplicaView view = table_.copy();
+  const ReplicaRow* row = view.find(id);
+  if (row != nullptr) model_cache(id, row->spec);
+  return {};
+}
+
+// Makes the model of a replica's cache, or brings its capacity up to date: engine's signals, else the spec, else the policy.
+inline void RouterCore::model_cache(ReplicaId id, const ReplicaSpec& spec) {
+  if (spec.role == Role::prefill) return;
+  const Policy& policy = topology_.latest().policy;
+  const SignalReading tokens = table_.reading(id, Signal::block_tokens);
+  const SignalReading count = table_.reading(id, Signal::block_count);
+  PoolState& pool = pool_state(spec.pool);
+  const std::lock_guard lock(pool.placing);
+  ModelledCache& cache = pool.caches[id.slot];
+  if (tokens.known && count.known && tokens.value * count.value >= 1) {
+    cache.capacity_tokens = static_cast<std::int64_t>(std::min(tokens.value * count.value, 1e12));
+  } else {
+    cache.capacity_tokens = spec.capacity_tokens > 0 ? spec.capacity_tokens : policy.capacity_tokens;
+  }
+  if (cache.id == id && cache.residency != nullptr) return;  // fit_capacity follows at the next placement
+  cache.id = id;
+  cache.trust_milli = 1'000;
+  const auto blocks = static_cast<std::size_t>(std::max<std::int64_t>(1, cache.capacity_tokens / policy.block_size));
+  cache.residency = std::make_unique<Residency>(pool.index, id, Tier::device,
+                                                ResidencyOptions{.capacity_blocks = blocks, .ttl = policy.residency_ttl});
+}
+
+inline void RouterCore::forget_cache(ReplicaId id, const ReplicaSpec& spec, bool gone) {
+  PoolState& pool = pool_state(spec.pool);
+  {
+    const std::lock_guard lock(pool.placing);
+    ModelledCache& cache = pool.caches[id.slot];
+    if (cache.id == id) {
+      cache.residency.reset();
+      cache.id = kNoReplica;
+    }
+    pool.index.clear(id);
+  }
+  if (!gone) model_cache(id, spec);
+}
+
+inline void RouterCore::advance(Nanos now) {
+  now = clamp(now);
+  sweep_leases(1'024, now);
+  const std::lock_guard lock(control_);
+  for (const auto& pool : pools_) {
+    drain(*pool, 4'096, now);
+    const std::unique_lock placing(pool->placing, std::try_to_lock);
+    if (!placing.owns_lock()) continue;
+    for (ModelledCache& cache : pool->caches) {
+      if (cache.residency != nullptr) cache.residency->advance(now);
+    }
+    pool->index.advance();
+  }
+  domain_.collect();
+}
+
+// Why nobody holds any of it: the first of these that applies.
+inline std::string_view no_match_reason(const Prepared& p, const Request& r, const Scratch& scratch) {
+  if (scratch.match.best() > 0) return {};
+  if (p.path.empty()) return r.blocks.empty() && r.token_ids.empty() ? "the request carries no prompt blocks"
+                                                                     : "the prompt is shorter than one block";
+  if (p.pool->state->index.statistics().memberships == 0) return "nothing is known of any cache in this pool yet";
+  return "no replica has seen this first block under this adapter, salt and tenant, or it was evicted";
+}
+
+inline std::string_view lost_because(const Prepared& p, const Request& r, const Candidate& c, bool eligible) {
+  if (!eligible) {
+    if (r.pinned.valid() && r.pinned != c.id) return "the request is pinned elsewhere";
+    if (std::find(r.excluded.begin(), r.excluded.end(), c.id) != r.excluded.end()) return "excluded by the caller";
+    if (!c.spec->carries(r.adapter)) return "does not carry the adapter";
+    if (c.health == Health::down && !p.fail_open) return "down";
+    if (c.health == Health::draining && !p.fail_open) return "draining";
+    return "its engine stopped reporting";
+  }
+  return {};
+}
+
+// The weighted term by which a loser is worse most.
+inline std::string_view worst_term(const CostTerms& loser, const CostTerms& winner) {
+  const std::int64_t wait = loser.wait - winner.wait;
+  const std::int64_t miss = (loser.miss - loser.rebate) - (winner.miss - winner.rebate);
+  const std::int64_t stall = loser.stall - winner.stall;
+  const std::int64_t decode = loser.decode - winner.decode;
+  if (loser.total == winner.total) return "an exact tie, drawn";
+  if (miss >= wait && miss >= stall && miss >= decode) return "more to prefill";
+  if (wait >= stall && wait >= decode) return "longer queue of prefill work";
+  return stall >= decode ? "would stall more running requests" : "slower decode";
+}
+
+inline Explanation RouterCore::explain(const Request& request, Nanos now) const {
+  const auto guard = domain_.pin();
+  const Topology& topology = topology_.read(guard);
+  ScratchPool::Lease lease(scratch_, counters_.scratch_allocated);
+  Prepared p;
+  Explanation out;
+  out.algorithm = algorithm_name(topology.policy.algorithm);
+  out.decision.verdict = prepare(p, topology, request, now, sequence_.load(std::memory_order_relaxed), sessions_,
+                                 options_.max_path_blocks, *lease, guard, pool_of(topology, request));
+  if (p.pool == nullptr) return out;
+  if (out.decision.verdict == Verdict::routed) out.decision = decide(p, request, *lease);
+  out.pool = p.pool->name;
+  out.blocks = p.path.size();
+  out.tokens_per_block_milli = p.tokens_per_block_milli;
+  out.shared_requests = p.cost.shared.empty() ? 0 : p.cost.shared.front().requests;
+  out.no_match = no_match_reason(p, request, *lease);
+  CostTerms winner;
+  for (const Candidate& c : p.pool->candidates) {
+    if (c.id == out.decision.replica) winner = cost_terms(p, *lease, c);
+  }
+  for (const Candidate& c : p.pool->candidates) {
+    CandidateExplanation e;
+    e.id = c.id;
+    e.name = c.spec->name;
+    e.dp_rank = c.spec->dp_rank;
+    e.eligible = may_take(p, c, request);
+    e.chosen = out.decision.routed() && c.id == out.decision.replica;
+    const CostReplica reading = cost_replica(p, *lease, c);
+    e.cached_tokens = {reading.cached_tokens - reading.host_tokens - reading.disk_tokens, reading.host_tokens, reading.disk_tokens};
+    e.load = read(*c.book);
+    e.cost = cost_terms(p, *lease, c);
+    e.lost_because = lost_because(p, request, c, e.eligible);
+    if (e.eligible && !e.chosen) {
+      e.lost_because = topology.policy.algorithm == Algorithm::cost ? worst_term(e.cost, winner) : "not the rule's choice";
+    }
+    out.candidates.push_back(std::move(e));
+  }
+  return out;
+}
+
+inline RouterStatistics RouterCore::statistics() const {
+  RouterStatistics s;
+  const auto get = [](const auto& counter) { return counter.load(std::memory_order_relaxed); };
+  for (std::size_t i = 0; i < s.verdicts.size(); ++i) s.verdicts[i] = get(counters_.verdicts[i]);
+  for (std::size_t i = 0; i < s.reasons.size(); ++i) s.reasons[i] = get(counters_.reasons[i]);
+  for (std::size_t i = 0; i < s.outcomes.size(); ++i) s.outcomes[i] = get(counters_.outcomes[i]);
+  s.late_calls = get(counters_.late_calls);
+  s.placements_dropped = get(counters_.placements_dropped);
+  s.clock_clamped = get(counters_.clock_clamped);
+  s.scratch_allocated = get(counters_.scratch_allocated);
+  s.tickets_in_flight = static_cast<std::uint64_t>(std::max<std::int64_t>(0, get(in_flight_)));
+  s.input_tokens = get(counters_.input_tokens);
+  s.predicted_cached_tokens = get(counters_.predicted_cached_tokens);
+  s.reported_cached_tokens = get(counters_.reported_cached_tokens);
+  s.output_tokens = get(counters_.output_tokens);
+  s.cached_reports = get(counters_.cached_reports);
+  s.cached_exact = get(counters_.cached_exact);
+  s.observed_ttft = counters_.observed_ttft.read();
+  s.predicted_ttft = counters_.predicted_ttft.read();
+  s.predicted_wait_ns = get(counters_.predicted_wait_ns);
+  s.predicted_prefill_ns = get(counters_.predicted_prefill_ns);
+  s.saved_prefill_ns = get(counters_.saved_prefill_ns);
+  const std::lock_guard lock(control_);
+  const Topology& topology = topology_.latest();
+  s.policy_version = topology.policy.version;
+  s.algorithm = algorithm_name(topology.policy.algorithm);
+  for (const auto& pool : pools_) {
+    const PrefixIndexStatistics index = pool->index.statistics();
+    s.pools.push_back({pool->name, index.blocks, index.memberships, index.bytes, index.max_bytes,
+                       static_cast<double>(pool->bytes_per_token()) / 1'000, static_cast<double>(pool->output_tokens.milli()) / 1'000});
+  }
+  for (const ReplicaRow& row : topology.rows) {
+    ReplicaStatistics r{row.id, row.spec.name, row.spec.dp_rank, row.spec.pool, row.spec.health, read(table_.book(row.id.slot)), 0, 0};
+    for (const auto& pool : pools_) {
+      if (pool->name != row.spec.pool) continue;
+      const std::lock_guard placing(pool->placing);
+      const ModelledCache& cache = pool->caches[row.id.slot];
+      if (cache.id == row.id && cache.residency != nullptr) {
+        r.believed_blocks = cache.residency->blocks();
+        r.capacity_blocks = cache.residency->capacity();
+      }
+    }
+    s.replicas.push_back(std::move(r));
+  }
+  return s;
+}
+
+}  // namespace warmroute::detail
+
+namespace warmroute {
+
+inline Router::Router(RouterOptions options) : core_(std::make_unique<detail::RouterCore>(options)) {}
+inline Router::~Router() = default;
+inline Status Router::set_policy(const Policy& policy) { return core_->set_policy(policy); }
+inline Policy Router::policy() const { return core_->policy(); }
+inline Result<ReplicaId> Router::add_replica(ReplicaSpec spec, Nanos now) { return core_->add_replica(std::move(spec), now); }
+inline Status Router::remove_replica(ReplicaId id, Nanos now) { return core_->remove_replica(id, now); }
+inline Status Router::set_health(ReplicaId id, Health health, std::string_view reason, Nanos now) {
+  return core_->set_health(id, health, reason, now);
+}
+inline Status Router::update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now) { return core_->update_replica(id, spec, now); }
+inline Status Router::clear_cache(ReplicaId id, Nanos now) { return core_->clear_cache(id, now); }
+inline Status Router::signal(ReplicaId id, Signal kind, double value, Nanos now) { return core_->signal(id, kind, value, now); }
+inline std::vector<ReplicaRow> Router::replicas() const { return core_->replicas(); }
+inline Decision Router::route(const Request& request, Nanos now) { return core_->route(request, now); }
+inline Decision Router::peek(const Request& request, Nanos now) const { return core_->peek(request, now); }
+inline Explanation Router::explain(const Request& request, Nanos now) const { return core_->explain(request, now); }
+inline bool Router::first_token(Ticket ticket, Nanos now) { return core_->first_token(ticket, now); }
+inline bool Router::finish(Ticket ticket, const UsageCounts& usage, Nanos now) { return core_->finish(ticket, usage, now); }
+inline bool Router::fail(Ticket ticket, Outcome outcome, Nanos now) { return core_->fail(ticket, outcome, now); }
+inline void Router::advance(Nanos now) { core_->advance(now); }
+inline RouterStatistics Router::statistics() const { return core_->statistics(); }
+
+}  // namespace warmroute

@@ -1,0 +1,63 @@
+/// Working memory of routing calls: kept, reused, one area per call in progress. Nothing is allocated once warm.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "warmroute/detail/epoch.hpp"
+#include "warmroute/detail/inflight_prefixes.hpp"
+#include "warmroute/prefix/index.hpp"
+#include "warmroute/route/cost.hpp"
+
+namespace warmroute::detail {
+
+struct Scratch {
+  std::vector<BlockHash> blocks;
+  PrefixMatch match;
+  std::vector<std::uint32_t> eligible;  // indices of candidates
+  std::array<SharedStep, kMaxCheckpoints> shared{};
+};
+
+/// A fixed set of areas; a call takes any free one, or makes its own when more calls are inside than there are areas.
+class ScratchPool {
+  struct alignas(kCacheLine) Area {
+    std::atomic<bool> taken{false};
+    Scratch scratch;
+  };
+
+ public:
+  class Lease {
+   public:
+    Lease(ScratchPool& pool, std::atomic<std::uint64_t>& extra) {
+      const std::uint32_t start = thread_hint();
+      for (std::uint32_t i = 0; i < kAreas; ++i) {
+        Area& area = pool.areas_[(start + i) % kAreas];
+        if (!area.taken.load(std::memory_order_relaxed) && !area.taken.exchange(true, std::memory_order_acquire)) {
+          area_ = &area;
+          return;
+        }
+      }
+      extra.fetch_add(1, std::memory_order_relaxed);
+      own_ = std::make_unique<Scratch>();
+    }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    ~Lease() {
+      if (area_ != nullptr) area_->taken.store(false, std::memory_order_release);
+    }
+    Scratch& operator*() noexcept { return area_ != nullptr ? area_->scratch : *own_; }
+
+   private:
+    Area* area_ = nullptr;
+    std::unique_ptr<Scratch> own_;
+  };
+
+ private:
+  static constexpr std::uint32_t kAreas = 64;
+  std::unique_ptr<Area[]> areas_ = std::make_unique<Area[]>(kAreas);
+};
+
+}  // namespace warmroute::detail

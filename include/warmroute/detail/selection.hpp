@@ -1,0 +1,218 @@
+/// From a request and a topology to an ordered choice: hash, look up, score, pick. Reads only; books nothing.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "warmroute/detail/scratch.hpp"
+#include "warmroute/detail/topology.hpp"
+#include "warmroute/prefix/block_hash.hpp"
+#include "warmroute/ring/load_bound.hpp"
+#include "warmroute/route/affinity.hpp"
+#include "warmroute/route/baselines.hpp"
+#include "warmroute/route/decision.hpp"
+#include "warmroute/route/request.hpp"
+
+namespace warmroute::detail {
+
+/// One request, made ready for scoring.
+struct Prepared {
+  const Topology* topology = nullptr;
+  const PoolView* pool = nullptr;
+  std::span<const BlockHash> path;
+  BlockKind kind = BlockKind::tokens;
+  std::int64_t tokens_per_block_milli = 0;
+  std::int64_t input_tokens = 0;
+  std::uint32_t most_blocks = 0;        // the last token is always computed: more blocks than these are never a hit
+  CostRequest cost;
+  std::uint64_t session = 0;            // key, 0 = none
+  ReplicaId session_replica;
+  std::uint64_t draw = 0;               // breaks exact ties
+  Nanos now{0};
+  bool fail_open = false;               // nobody is up and policy says to try all the same
+
+  [[nodiscard]] std::int64_t tokens_of(std::uint32_t blocks) const noexcept {
+    return std::int64_t{blocks} * tokens_per_block_milli / 1'000;
+  }
+};
+
+// Blocks of the prompt: prepared ones as they are, token ids hashed here.
+inline void prepare_path(Prepared& p, const Request& r, Scratch& scratch, std::size_t max_blocks) {
+  const Policy& policy = p.topology->policy;
+  if (!r.blocks.empty() || r.token_ids.empty()) {
+    p.path = r.blocks.first(std::min(r.blocks.size(), max_blocks));
+    p.kind = r.block_kind;
+  } else {
+    const std::size_t count = std::min(r.token_ids.size() / policy.block_size, max_blocks);
+    if (scratch.blocks.size() < count) scratch.blocks.resize(count);
+    HashSpace space;
+    space.hash_seed = policy.hash_seed;
+    space.adapter = r.adapter;
+    space.cache_salt = r.cache_salt;
+    space.isolation_key = policy.isolation == Isolation::none ? std::string_view{} : r.tenant;
+    hash_token_blocks(r.token_ids, policy.block_size, block_seed(space), {scratch.blocks.data(), count});
+    p.path = {scratch.blocks.data(), count};
+    p.kind = BlockKind::tokens;
+  }
+  const std::int64_t bytes_per_token = p.pool->state->bytes_per_token();
+  p.tokens_per_block_milli = p.kind == BlockKind::tokens
+                                 ? std::int64_t{policy.block_size} * 1'000
+                                 : static_cast<std::int64_t>(kTextBlockBytes) * 1'000'000 / bytes_per_token;
+  if (r.input_tokens >= 0) {
+    p.input_tokens = r.input_tokens;
+  } else if (!r.token_ids.empty()) {
+    p.input_tokens = static_cast<std::int64_t>(r.token_ids.size());
+  } else if (r.prompt_bytes >= 0) {
+    p.input_tokens = std::min(r.prompt_bytes, Rates::kMaxTokens * 64) * 1'000 / bytes_per_token;
+  } else {
+    p.input_tokens = p.tokens_of(static_cast<std::uint32_t>(p.path.size()));
+  }
+  p.input_tokens = std::min(p.input_tokens, Rates::kMaxTokens);
+  p.most_blocks = p.input_tokens <= 0 ? 0 : static_cast<std::uint32_t>(
+      std::min<std::int64_t>((p.input_tokens - 1) * 1'000 / p.tokens_per_block_milli, static_cast<std::int64_t>(p.path.size())));
+}
+
+// How many requests in flight share how much of this prompt: falling counts, ended by the first below two.
+inline void prepare_shared(Prepared& p, Scratch& scratch) {
+  InflightPrefixes::Cursor cursor;
+  std::size_t steps = 0;
+  while (cursor.next(p.path) && steps < kMaxCheckpoints) {
+    const std::int64_t requests = p.pool->state->hot.count(cursor.hash);
+    if (requests < 2) break;
+    const std::int64_t end = p.tokens_of(static_cast<std::uint32_t>(cursor.depth));
+    if (steps > 0 && scratch.shared[steps - 1].requests <= requests) {
+      scratch.shared[steps - 1].end_tokens = end;
+    } else {
+      scratch.shared[steps++] = {end, requests};
+    }
+  }
+  p.cost.shared = {scratch.shared.data(), steps};
+}
+
+inline bool may_take(const Prepared& p, const Candidate& c, const Request& r) noexcept {
+  if (!r.excluded.empty() && std::find(r.excluded.begin(), r.excluded.end(), c.id) != r.excluded.end()) return false;
+  if (r.pinned.valid() && r.pinned != c.id) return false;
+  if (c.health != Health::up && !p.fail_open) return false;
+  if (!c.takes_any_adapter && !r.adapter.empty() && !c.spec->carries(r.adapter)) return false;
+  if (p.topology->policy.stale_signals == StaleSignals::exclude && !p.fail_open) {
+    const std::int64_t at = c.book->signals_at.load(std::memory_order_relaxed);
+    if (at != 0 && p.now.value - at > p.topology->policy.signals_max_age.value) return false;
+  }
+  return true;
+}
+
+/// Fills the list of eligible candidates. returns: routed, or why there is none.
+inline Verdict find_eligible(Prepared& p, const Request& r, Scratch& scratch) {
+  const auto& candidates = p.pool->candidates;
+  if (scratch.eligible.capacity() < candidates.size()) scratch.eligible.reserve(candidates.size());
+  p.fail_open = !p.pool->any_up && p.topology->policy.route_when_all_down;
+  scratch.eligible.clear();
+  for (std::uint32_t i = 0; i < candidates.size(); ++i) {
+    if (may_take(p, candidates[i], r)) scratch.eligible.push_back(i);
+  }
+  if (!scratch.eligible.empty()) return Verdict::routed;
+  bool carried = false;
+  bool up = false;
+  for (const Candidate& c : candidates) {
+    const bool carries = c.spec->carries(r.adapter);
+    carried = carried || carries;
+    up = up || (carries && c.health == Health::up);
+  }
+  if (candidates.empty()) return Verdict::no_replica;
+  if (!carried) return Verdict::no_adapter;
+  return up || p.fail_open ? Verdict::all_excluded : Verdict::no_replica;
+}
+
+/// Everything that is the same for all candidates. returns: routed when somebody may take the request.
+inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, Nanos now, std::uint64_t sequence,
+                       const SessionTable& sessions, std::size_t max_blocks, Scratch& scratch, const EpochDomain::Guard& guard,
+                       const PoolView* pool) {
+  p.topology = &topology;
+  p.pool = pool;
+  p.now = now;
+  if (pool == nullptr) return Verdict::no_pool;
+  const Verdict verdict = find_eligible(p, r, scratch);
+  prepare_path(p, r, scratch, max_blocks);
+  pool->state->index.match(p.path, scratch.match, guard);
+  prepare_shared(p, scratch);
+  const std::int64_t expected = pool->state->output_tokens.milli() / 1'000;
+  p.cost.input_tokens = p.input_tokens;
+  p.cost.output_tokens = r.max_output_tokens >= 0 ? std::min(expected, r.max_output_tokens) : expected;
+  p.cost.replicas = std::max<std::int64_t>(1, static_cast<std::int64_t>(pool->candidates.size()));
+  p.session = session_key(r.session, r.tenant, pool->name);
+  p.session_replica = sessions.find(p.session, now, topology.policy.session_ttl);
+  const std::uint64_t content = p.path.empty() ? static_cast<std::uint64_t>(p.input_tokens) : to_u64(p.path.back());
+  p.draw = mix(topology.policy.seed ^ mix(content ^ mix(sequence)));
+  return verdict;
+}
+
+/// What the formula reads of one candidate.
+inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
+  CostReplica out;
+  const auto depth = [&](std::span<const std::uint32_t> tier) {
+    return c.id.slot < tier.size() ? std::min(tier[c.id.slot], p.most_blocks) : 0;
+  };
+  const std::uint32_t device = depth(scratch.match.device());
+  out.cached_tokens = p.tokens_of(device);
+  if (scratch.match.has_lower_tiers()) {
+    const std::uint32_t host = depth(scratch.match.host());
+    const std::uint32_t disk = depth(scratch.match.disk());
+    out.cached_tokens = p.tokens_of(disk);
+    out.host_tokens = p.tokens_of(host - device);
+    out.disk_tokens = p.tokens_of(disk - host);
+  }
+  constexpr auto relaxed = std::memory_order_relaxed;
+  out.requests = c.book->requests.load(relaxed);
+  out.pending_ns = c.book->pending_ns.load(relaxed);
+  out.context_tokens = c.book->context_tokens.load(relaxed);
+  const std::int64_t at = c.book->signals_at.load(relaxed);
+  if (at != 0 && p.now.value - at <= p.topology->policy.signals_max_age.value) {
+    // Other routers' requests: as many running ones, and a queue of prompts like this router's own.
+    const std::int64_t foreign = c.book->foreign_requests.load(relaxed);
+    const std::int64_t own = std::max<std::int64_t>(1, out.requests);
+    out.context_tokens += foreign * (out.context_tokens / own);
+    out.pending_ns += c.book->foreign_waiting.load(relaxed) * c.spec->rates.prefill_ns(p.input_tokens);
+    out.requests += foreign;
+  }
+  out.session_here = p.session != 0 && SessionTable::same_replica(p.session_replica, c.id);
+  return out;
+}
+inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
+  return cost_of(p.topology->weights, p.cost, c.rates, cost_replica(p, scratch, c));
+}
+
+/// The best few of the eligible, best first: least (first, second), exact ties drawn.
+struct Ranking {
+  struct Place {
+    std::int64_t first = 0;
+    std::int64_t second = 0;
+    std::uint64_t tie = 0;
+    std::uint32_t candidate = 0;
+    friend constexpr auto operator<=>(const Place&, const Place&) noexcept = default;
+  };
+  std::array<Place, kMaxFallbacks + 1> places{};
+  std::size_t count = 0;
+
+  void offer(const Place& place) noexcept {
+    if (count == places.size() && !(place < places[count - 1])) return;
+    std::size_t at = count < places.size() ? count++ : count - 1;
+    while (at > 0 && place < places[at - 1]) {
+      places[at] = places[at - 1];
+      --at;
+    }
+    places[at] = place;
+  }
+};
+
+/// The key of the request on the ring: its session where policy wants that, else the prefix down to a fixed depth.
+inline std::uint64_t ring_key(const Prepared& p) noexcept {
+  if (p.topology->policy.ring_key == RingKey::session_or_prefix && p.session != 0) return p.session;
+  const std::int64_t blocks = std::max<std::int64_t>(1, p.topology->policy.ring_key_tokens * 1'000 / p.tokens_per_block_milli);
+  const auto depth = std::min(p.path.size(), static_cast<std::size_t>(blocks));
+  return depth == 0 ? p.draw : mix(XXH3_64bits(p.path.data(), depth * sizeof(BlockHash)));
+}
+
+}  // namespace warmroute::detail

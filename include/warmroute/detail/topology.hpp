@@ -1,0 +1,87 @@
+/// One immutable picture of policy, pools, candidates and rings: what a routing call reads, whole, behind one pointer.
+/// Rebuilt on every change of membership, health or policy; a ring is shared with the last picture when its members are the same.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "warmroute/detail/pool_state.hpp"
+#include "warmroute/replica/table.hpp"
+#include "warmroute/ring/hash_ring.hpp"
+#include "warmroute/route/cost.hpp"
+#include "warmroute/route/policy.hpp"
+
+namespace warmroute::detail {
+
+/// What scoring reads of one replica, side by side for all of them. `spec` is for what is rarely asked.
+struct Candidate {
+  ReplicaId id;
+  Health health = Health::up;
+  bool takes_any_adapter = true;
+  Rates rates{};
+  const LoadBook* book = nullptr;
+  const ReplicaSpec* spec = nullptr;   // in `rows` of the same topology
+};
+
+struct PoolView {
+  PoolState* state = nullptr;
+  std::string_view name;
+  std::vector<Candidate> candidates;             // ordered by slot; prefill-only replicas are not among them
+  std::vector<std::uint32_t> by_slot;            // slot -> index of its candidate, or ~0
+  std::shared_ptr<const HashRing> ring;          // members are slots
+  bool any_up = false;
+};
+
+struct Topology {
+  Policy policy;
+  CostWeights weights;
+  std::vector<ReplicaRow> rows;
+  std::vector<PoolView> pools;                   // ordered by name
+
+  /// returns: the pool of that name, else the catch-all pool "", else nullptr.
+  [[nodiscard]] const PoolView* find_pool(std::string_view name) const noexcept {
+    const PoolView* found = exact_pool(name);
+    return found != nullptr ? found : exact_pool({});
+  }
+  [[nodiscard]] const PoolView* exact_pool(std::string_view name) const noexcept {
+    const auto it = std::lower_bound(pools.begin(), pools.end(), name,
+                                     [](const PoolView& pool, std::string_view n) { return pool.name < n; });
+    return it != pools.end() && it->name == name ? &*it : nullptr;
+  }
+};
+
+inline void add_candidates(PoolView& pool, const std::vector<ReplicaRow>& rows, const ReplicaTable& table) {
+  pool.by_slot.assign(table.max_replicas(), ~std::uint32_t{0});
+  for (const ReplicaRow& row : rows) {
+    if (row.spec.pool != pool.name || row.spec.role == Role::prefill) continue;
+    pool.by_slot[row.id.slot] = static_cast<std::uint32_t>(pool.candidates.size());
+    pool.candidates.push_back({row.id, row.spec.health, row.spec.any_adapter, row.spec.rates, &table.book(row.id.slot), &row.spec});
+    pool.any_up = pool.any_up || row.spec.health == Health::up;
+  }
+}
+
+/// Health never changes a ring: keys of a replica that is down walk on to its successors and come back with it.
+inline Result<std::shared_ptr<const HashRing>> ring_of(const PoolView& pool, const Policy& policy, const PoolView* before,
+                                                       const Policy* policy_before) {
+  std::vector<RingMember> members;
+  members.reserve(pool.candidates.size());
+  for (const Candidate& c : pool.candidates) members.push_back({c.spec->ring_name(), c.id.slot, c.spec->weight});
+  std::sort(members.begin(), members.end(), [](const RingMember& a, const RingMember& b) { return a.ring_id < b.ring_id; });
+  if (before != nullptr && before->ring != nullptr && policy.ring_seed == policy_before->ring_seed &&
+      policy.ring_points == policy_before->ring_points) {
+    const auto old = before->ring->members();
+    if (std::equal(members.begin(), members.end(), old.begin(), old.end())) return before->ring;
+  }
+  RingOptions options;
+  options.seed = policy.ring_seed;
+  options.points_per_unit = policy.ring_points;
+  auto ring = HashRing::build(members, options);
+  if (!ring) return ring.error();
+  return std::make_shared<const HashRing>(std::move(*ring));
+}
+
+}  // namespace warmroute::detail

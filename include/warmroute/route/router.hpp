@@ -1,0 +1,108 @@
+/// The router: decides in the caller's process which replica serves a request, and books what that causes.
+///
+///   warmroute::Router router;
+///   auto id = router.add_replica({.name = "gpu-0"}, now);
+///   auto decision = router.route(request, now);           // which replica, what it holds, why; load is booked
+///   router.first_token(decision.ticket, now);             // prefill is over
+///   router.finish(decision.ticket, {.cached_tokens = 512}, now);  // load released, the truth corrects the model
+///
+/// Invariant: what `route` books is released exactly once, by finish, fail or the end of the lease.
+/// threads: every call from any thread. route, peek, first_token, finish and fail never wait for a writer and allocate
+/// nothing once warm (a slab of tickets, or longer prompts than ever before, grow buffers). Membership and policy calls serialise.
+/// Does not: read a clock, open a socket, start a thread, keep prompt text.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "warmroute/observe/log.hpp"
+#include "warmroute/observe/statistics.hpp"
+#include "warmroute/replica/table.hpp"
+#include "warmroute/result.hpp"
+#include "warmroute/route/decision.hpp"
+#include "warmroute/route/explain.hpp"
+#include "warmroute/route/policy.hpp"
+#include "warmroute/route/request.hpp"
+
+namespace warmroute {
+
+/// Sizes that are fixed when the router is made.
+struct RouterOptions {
+  std::uint32_t max_replicas = 1'024;       ///< at most 65,535
+  std::uint32_t max_tickets = 65'536;       ///< requests in flight
+  std::size_t index_max_bytes = std::size_t{1} << 30;  ///< hard cap per pool
+  std::size_t session_entries = std::size_t{1} << 16;
+  std::size_t shared_prefix_entries = std::size_t{1} << 17;  ///< per pool, for the hot rebate
+  std::size_t placement_queue = 4'096;      ///< placements that wait for the writer
+  std::size_t max_path_blocks = 32'768;     ///< of a prompt; what is behind is neither matched nor kept
+  LogSink log{};
+};
+
+/// What a response's `usage` said. kUnknown where it did not: unknown is not zero.
+struct UsageCounts {
+  std::int64_t input_tokens = kUnknown;
+  std::int64_t cached_tokens = kUnknown;
+  std::int64_t output_tokens = kUnknown;
+};
+
+namespace detail {
+class RouterCore;
+}
+
+class Router {
+ public:
+  explicit Router(RouterOptions options = {});
+  ~Router();
+  Router(const Router&) = delete;
+  Router& operator=(const Router&) = delete;
+
+  /// Swaps the policy for all calls that start afterwards. Tickets in flight keep what they booked.
+  /// errors: invalid_argument, all faults at once; the old policy then stays.
+  Status set_policy(const Policy& policy);
+  [[nodiscard]] Policy policy() const;
+
+  /// errors: invalid_argument, already_exists, capacity.
+  Result<ReplicaId> add_replica(ReplicaSpec spec, Nanos now);
+  /// The replica and everything believed of its cache go at once; its tickets stay valid until they are released.
+  /// errors: stale.
+  Status remove_replica(ReplicaId id, Nanos now);
+  /// down and draining take no new requests; entries in the index stay. errors: stale.
+  Status set_health(ReplicaId id, Health health, std::string_view reason, Nanos now);
+  /// Changes weight, labels, adapters, rates, role, ring_id, capacity in place. errors: stale, invalid_argument.
+  Status update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now);
+  /// The engine restarted or dropped its cache: what is believed of it goes, its load stays. O(1). errors: stale.
+  Status clear_cache(ReplicaId id, Nanos now);
+  /// A reading of the engine's metrics; block_tokens and block_count set the capacity of its residency. errors: stale, invalid_argument.
+  Status signal(ReplicaId id, Signal kind, double value, Nanos now);
+  [[nodiscard]] std::vector<ReplicaRow> replicas() const;
+
+  /// Picks a replica and books the request there. Hot. cost: one index look-up plus a few multiplications per replica.
+  Decision route(const Request& request, Nanos now);
+  /// The same decision without booking anything; nothing changes, not even the turn of round robin. Hot.
+  [[nodiscard]] Decision peek(const Request& request, Nanos now) const;
+  /// The same decision with every candidate's terms. Allocates.
+  [[nodiscard]] Explanation explain(const Request& request, Nanos now) const;
+
+  /// The first token came: prefill load is released, the lease starts anew. Hot.
+  /// returns: false for a ticket that is over or that had its first token already (counted, harmless).
+  bool first_token(Ticket ticket, Nanos now);
+  /// The request is over; cached_tokens repairs what is believed of that replica's cache. Hot. returns: as first_token.
+  bool finish(Ticket ticket, const UsageCounts& usage, Nanos now);
+  /// The request is over without a whole answer. Nothing is learned from it but the outcome. Hot. returns: as first_token.
+  bool fail(Ticket ticket, Outcome outcome, Nanos now);
+
+  /// Bounded upkeep for idle times: leases, TTLs, queued placements, reclamation. Every mutating call does some of it by itself.
+  void advance(Nanos now);
+
+  /// Allocates; takes writers' locks for moments.
+  [[nodiscard]] RouterStatistics statistics() const;
+
+ private:
+  std::unique_ptr<detail::RouterCore> core_;
+};
+
+}  // namespace warmroute
+
+#include "warmroute/detail/router_core.hpp"
