@@ -1,0 +1,161 @@
+// Prometheus text exposition, format 0.0.4.
+#include "warmroute/observe/prometheus.hpp"
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace warmroute {
+namespace {
+
+class Page {
+ public:
+  explicit Page(std::string& out) : out_(out) {}
+
+  void family(std::string_view name, std::string_view type, std::string_view help) {
+    out_.append("# HELP ").append(name).append(" ").append(help).append("\n# TYPE ").append(name).append(" ").append(type).append("\n");
+    name_ = name;
+  }
+  Page& sample(std::string_view suffix = {}) {
+    out_.append(name_).append(suffix);
+    labels_ = 0;
+    return *this;
+  }
+  Page& label(std::string_view key, std::string_view value) {
+    out_.append(labels_++ == 0 ? "{" : ",").append(key).append("=\"");
+    for (const char c : value) {
+      if (c == '\\' || c == '"') out_.append(1, '\\').append(1, c);
+      else if (c == '\n') out_ += "\\n";
+      else out_ += c;
+    }
+    out_ += '"';
+    return *this;
+  }
+  void value(double v) {
+    std::array<char, 40> text{};
+    std::snprintf(text.data(), text.size(), "%.17g", v);
+    finish(text.data());
+  }
+  void value(std::uint64_t v) { finish(std::to_string(v)); }
+  void value(std::int64_t v) { finish(std::to_string(v)); }
+
+ private:
+  void finish(std::string_view text) {
+    if (labels_ != 0) out_ += '}';
+    out_.append(" ").append(text).append("\n");
+  }
+  std::string& out_;
+  std::string_view name_;
+  int labels_ = 0;
+};
+
+void histogram(Page& page, std::string_view name, std::string_view help, const TtftStatistics& ttft) {
+  page.family(name, "histogram", help);
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < kTtftBucketsMs.size(); ++i) {
+    below += ttft.buckets[i];
+    std::array<char, 24> bound{};
+    std::snprintf(bound.data(), bound.size(), "%g", static_cast<double>(kTtftBucketsMs[i]) / 1e3);
+    page.sample("_bucket").label("le", bound.data()).value(below);
+  }
+  page.sample("_bucket").label("le", "+Inf").value(ttft.count);
+  page.sample("_sum").value(static_cast<double>(ttft.sum_ns) / 1e9);
+  page.sample("_count").value(ttft.count);
+}
+
+template <class Number>
+void single(Page& page, std::string_view name, std::string_view type, std::string_view help, Number value) {
+  page.family(name, type, help);
+  page.sample().value(value);
+}
+
+void requests(Page& page, const RouterStatistics& s) {
+  page.family("warmroute_decisions_total", "counter", "Routing calls by verdict.");
+  for (std::size_t i = 0; i < s.verdicts.size(); ++i) {
+    page.sample().label("verdict", verdict_name(static_cast<Verdict>(i))).value(s.verdicts[i]);
+  }
+  page.family("warmroute_routed_total", "counter", "Routed requests by reason of the choice.");
+  for (std::size_t i = 1; i < s.reasons.size(); ++i) {
+    page.sample().label("reason", reason_name(static_cast<Reason>(i))).value(s.reasons[i]);
+  }
+  page.family("warmroute_spills_total", "counter", "Requests that left the best cache holder, by reason.");
+  for (std::size_t i = 1; i < s.reasons.size(); ++i) {
+    const auto reason = static_cast<Reason>(i);
+    if (is_spill(reason)) page.sample().label("reason", reason_name(reason)).value(s.reasons[i]);
+  }
+  page.family("warmroute_outcomes_total", "counter", "Requests that are over, by outcome.");
+  for (std::size_t i = 0; i < s.outcomes.size(); ++i) {
+    page.sample().label("outcome", outcome_name(static_cast<Outcome>(i))).value(s.outcomes[i]);
+  }
+  single(page, "warmroute_tickets_in_flight", "gauge", "Requests routed and not over.", s.tickets_in_flight);
+  single(page, "warmroute_late_calls_total", "counter", "Calls with a ticket that was already over.", s.late_calls);
+  single(page, "warmroute_placements_dropped_total", "counter", "Placements lost to a full queue.", s.placements_dropped);
+  single(page, "warmroute_clock_clamped_total", "counter", "Calls whose time went backwards.", s.clock_clamped);
+}
+
+void tokens(Page& page, const RouterStatistics& s) {
+  single(page, "warmroute_input_tokens_total", "counter", "Input tokens of finished requests.", s.input_tokens);
+  single(page, "warmroute_output_tokens_total", "counter", "Output tokens of finished requests.", s.output_tokens);
+  page.family("warmroute_cached_tokens_total", "counter", "Cached input tokens: as predicted when routing, as reported by engines.");
+  page.sample().label("source", "predicted").value(s.predicted_cached_tokens);
+  page.sample().label("source", "reported").value(s.reported_cached_tokens);
+  page.family("warmroute_cached_predictions_total", "counter", "Requests with reported cached tokens, and those predicted to within a block.");
+  page.sample().label("result", "reported").value(s.cached_reports);
+  page.sample().label("result", "exact").value(s.cached_exact);
+}
+
+void times(Page& page, const RouterStatistics& s) {
+  histogram(page, "warmroute_ttft_observed_seconds", "From routing to the first token, as reported by the caller.", s.observed_ttft);
+  histogram(page, "warmroute_ttft_predicted_seconds", "Predicted wait plus prefill of the same requests.", s.predicted_ttft);
+  page.family("warmroute_ttft_predicted_part_seconds_total", "counter",
+              "Predicted TTFT by part; hit is the prefill time that cached tokens saved.");
+  page.sample().label("part", "wait").value(static_cast<double>(s.predicted_wait_ns) / 1e9);
+  page.sample().label("part", "prefill").value(static_cast<double>(s.predicted_prefill_ns) / 1e9);
+  page.sample().label("part", "hit").value(static_cast<double>(s.saved_prefill_ns) / 1e9);
+}
+
+void pools(Page& page, const RouterStatistics& s) {
+  const auto each = [&](std::string_view name, std::string_view help, auto field) {
+    page.family(name, "gauge", help);
+    for (const auto& pool : s.pools) page.sample().label("pool", pool.name).value(pool.*field);
+  };
+  each("warmroute_index_blocks", "Distinct blocks in the prefix index.", &PoolStatistics::blocks);
+  each("warmroute_index_memberships", "Blocks held, summed over replicas.", &PoolStatistics::memberships);
+  each("warmroute_index_bytes", "Live bytes of the prefix index.", &PoolStatistics::bytes);
+  each("warmroute_index_max_bytes", "Its hard cap.", &PoolStatistics::max_bytes);
+  each("warmroute_bytes_per_token", "Learned canonical bytes per token.", &PoolStatistics::bytes_per_token);
+  each("warmroute_expected_output_tokens", "Learned mean output.", &PoolStatistics::output_tokens);
+}
+
+void replicas(Page& page, const RouterStatistics& s) {
+  const auto each = [&](std::string_view name, std::string_view help, auto&& get) {
+    page.family(name, "gauge", help);
+    for (const auto& r : s.replicas) {
+      page.sample().label("replica", r.name).label("dp_rank", std::to_string(r.dp_rank)).label("pool", r.pool).value(get(r));
+    }
+  };
+  each("warmroute_replica_up", "1 up, 0 draining or down.", [](const auto& r) { return std::int64_t{r.health == Health::up}; });
+  each("warmroute_replica_requests", "Requests in flight.", [](const auto& r) { return r.load.requests; });
+  each("warmroute_replica_pending_tokens", "Uncached input tokens before their first token.", [](const auto& r) { return r.load.pending_tokens; });
+  each("warmroute_replica_pending_seconds", "The same as prefill time.", [](const auto& r) { return static_cast<double>(r.load.pending_ns) / 1e9; });
+  each("warmroute_replica_context_tokens", "Input tokens in flight.", [](const auto& r) { return r.load.context_tokens; });
+  each("warmroute_replica_foreign_requests", "Requests its engine reported beyond this router's.", [](const auto& r) { return r.load.foreign_requests; });
+  each("warmroute_replica_believed_blocks", "Blocks believed to be in its cache.", [](const auto& r) { return r.believed_blocks; });
+  each("warmroute_replica_capacity_blocks", "Effective capacity of that model.", [](const auto& r) { return r.capacity_blocks; });
+}
+
+}  // namespace
+
+void append_prometheus(const RouterStatistics& statistics, std::string& out) {
+  Page page(out);
+  page.family("warmroute_policy_info", "gauge", "The policy in force.");
+  page.sample().label("algorithm", statistics.algorithm).label("version", std::to_string(statistics.policy_version)).value(std::int64_t{1});
+  requests(page, statistics);
+  tokens(page, statistics);
+  times(page, statistics);
+  pools(page, statistics);
+  replicas(page, statistics);
+}
+
+}  // namespace warmroute
