@@ -2,6 +2,8 @@
 /// Their non-template parts are compiled once, in asio_impl.cpp.
 #pragma once
 
+#include <utility>  // Boost 1.74 uses std::exchange without it
+
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
