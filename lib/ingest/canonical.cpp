@@ -1,0 +1,255 @@
+// Writes the canonical prompt stream: frames, decoded text, JSON values with one spelling, digests of images.
+#include "ingest/canonical.hpp"
+
+#include <algorithm>
+
+#include "ingest/json_text.hpp"
+#include "warmroute/detail/xxh3.hpp"
+
+namespace warmroute::ingest {
+namespace {
+
+constexpr std::size_t kBlobBytes = 128;      // shorter strings are never taken for binary data
+constexpr std::size_t kSmallObject = 16;     // members up to which comparing all pairs is quicker than sorting
+
+bool looks_binary(std::string_view text) noexcept {
+  if (text.size() < kBlobBytes) return false;
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f' && c != '"' && c != '{'; });
+}
+
+}  // namespace
+
+void Canonical::text(NodeIndex string) {
+  const std::string_view raw = tape_.raw(string);
+  if (!tape_[string].escaped) {
+    buffer_.append(raw);
+    return;
+  }
+  buffer_.reserve_more(raw.size() + kDecodeSlack);
+  buffer_.set_end(decode_string(raw, buffer_.end()));
+}
+
+void Canonical::json(NodeIndex node, const JsonStyle& style) { value(node, style, 0); }
+
+// Recursion is bounded by the depth that the tape was built with.
+void Canonical::value(NodeIndex node, const JsonStyle& style, int level) {
+  switch (tape_.kind(node)) {
+    case NodeKind::object: object(node, style, level); return;
+    case NodeKind::array: array(node, style, level); return;
+    case NodeKind::string: quoted(node, style.digest_blobs); return;
+    case NodeKind::numbers: number(tape_.raw(node)); return;
+    case NodeKind::true_value:
+    case NodeKind::false_value:
+    case NodeKind::null_value: buffer_.append(tape_.raw(node)); return;
+  }
+}
+
+void Canonical::array(NodeIndex node, const JsonStyle& style, int level) {
+  buffer_.append('[');
+  bool first = true;
+  for (NodeIndex child = JsonTape::first(node); child != tape_.end(node); child = tape_.after(child)) {
+    if (tape_.kind(child) == NodeKind::numbers) {
+      numbers(child, first);
+      continue;
+    }
+    if (!first) buffer_.append(',');
+    first = false;
+    value(child, style, level + 1);
+  }
+  buffer_.append(']');
+}
+
+void Canonical::numbers(NodeIndex run, bool& first) {
+  std::string_view rest = tape_.raw(run);
+  while (!rest.empty()) {
+    const std::size_t length = std::min(rest.find_first_of(", \n\r\t"), rest.size());
+    if (length != 0) {
+      if (!first) buffer_.append(',');
+      first = false;
+      number(rest.substr(0, length));
+    }
+    rest.remove_prefix(std::min(length + 1, rest.size()));
+  }
+}
+
+void Canonical::number(std::string_view raw) {
+  buffer_.reserve_more(raw.size() + kNumberSlack);
+  buffer_.set_end(write_number(raw, buffer_.end()));
+}
+
+void Canonical::object(NodeIndex node, const JsonStyle& style, int level) {
+  const std::size_t from = members_.size();
+  for (NodeIndex key = JsonTape::first(node); key != tape_.end(node); key = tape_.after(tape_.after(key))) {
+    if (level == 0 && skipped(key, style)) continue;
+    members_.push_back({key, tape_.after(key), key_hash(key)});
+  }
+  drop_repeated(from);
+  if (level < style.sorted_levels) {
+    std::sort(members_.begin() + static_cast<std::ptrdiff_t>(from), members_.end(),
+              [this](const Member& a, const Member& b) { return key_less(a.key, b.key); });
+  }
+  buffer_.append('{');
+  const std::size_t count = members_.size();
+  for (std::size_t i = from; i < count; ++i) {
+    const Member member = members_[i];
+    if (i != from) buffer_.append(',');
+    quoted(member.key, false);
+    buffer_.append(':');
+    value(member.value, style, level + 1);
+  }
+  members_.resize(from);
+  buffer_.append('}');
+}
+
+// Of a repeated key the first place and the last value remain, as in Python's dict.
+void Canonical::drop_repeated(std::size_t from) {
+  const std::size_t count = members_.size() - from;
+  if (count < 2) return;
+  Member* const m = members_.data() + from;
+  bool dropped = false;
+  const auto merge = [&](std::size_t earlier, std::size_t later) {
+    m[earlier].value = m[later].value;
+    m[later].key = kNoNode;
+    dropped = true;
+  };
+  if (count <= kSmallObject) {
+    for (std::size_t i = 1; i < count; ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (m[j].hash != m[i].hash || m[j].key == kNoNode || !same_key(m[j].key, m[i].key)) continue;
+        merge(j, i);
+        break;
+      }
+    }
+  } else {  // sorted by hash; a chance collision of different keys is told apart from the first of its group only
+    by_hash_.resize(count);
+    for (std::size_t i = 0; i < count; ++i) by_hash_[i] = static_cast<std::uint32_t>(i);
+    std::sort(by_hash_.begin(), by_hash_.end(),
+              [m](std::uint32_t a, std::uint32_t b) { return m[a].hash != m[b].hash ? m[a].hash < m[b].hash : a < b; });
+    std::size_t first = by_hash_[0];
+    for (std::size_t i = 1; i < count; ++i) {
+      const std::size_t next = by_hash_[i];
+      if (m[next].hash == m[first].hash && same_key(m[first].key, m[next].key)) {
+        merge(first, next);
+      } else if (m[next].hash != m[first].hash) {
+        first = next;
+      }
+    }
+  }
+  if (!dropped) return;
+  members_.erase(std::remove_if(members_.begin() + static_cast<std::ptrdiff_t>(from), members_.end(),
+                                [](const Member& member) { return member.key == kNoNode; }),
+                 members_.end());
+}
+
+bool Canonical::skipped(NodeIndex key, const JsonStyle& style) const noexcept {
+  for (std::size_t i = 0; i < style.skip_count; ++i) {
+    if (tape_.equals(key, style.skip[i])) return true;
+  }
+  return false;
+}
+
+bool Canonical::has_members(NodeIndex node, const JsonStyle& style) const noexcept {
+  for (NodeIndex key = JsonTape::first(node); key != tape_.end(node); key = tape_.after(tape_.after(key))) {
+    if (!skipped(key, style)) return true;
+  }
+  return false;
+}
+
+// The decoded text of a node: in place, or behind the stream (until the next decoded() or write).
+std::string_view Canonical::decoded(NodeIndex string) {
+  const std::string_view raw = tape_.raw(string);
+  if (!tape_[string].escaped) return raw;
+  const std::size_t start = buffer_.size();
+  text(string);
+  const std::string_view result = buffer_.from(start);
+  buffer_.truncate(start);
+  return result;
+}
+
+std::uint64_t Canonical::key_hash(NodeIndex key) {
+  const std::string_view name = decoded(key);
+  return XXH3_64bits_withSeed(name.data(), name.size(), digest_seed_);
+}
+
+bool Canonical::same_key(NodeIndex a, NodeIndex b) {
+  if (!tape_[a].escaped) return tape_.equals(b, tape_.raw(a));
+  if (!tape_[b].escaped) return tape_.equals(a, tape_.raw(b));
+  return tape_.equals(b, decoded(a));
+}
+
+bool Canonical::key_less(NodeIndex a, NodeIndex b) {
+  if (!tape_[a].escaped || !tape_[b].escaped) return decoded(a) < decoded(b);
+  const std::size_t start = buffer_.size();
+  text(a);
+  const std::size_t middle = buffer_.size();
+  text(b);
+  const std::string_view both = buffer_.from(start);
+  const bool less = both.substr(0, middle - start) < both.substr(middle - start);
+  buffer_.truncate(start);
+  return less;
+}
+
+void Canonical::quoted(NodeIndex string, bool digest_blobs) {
+  const std::string_view raw = tape_.raw(string);
+  buffer_.append('"');
+  if (digest_blobs && looks_binary(decoded(string))) {
+    digest(Frame::blob, {{{}, string}});
+  } else if (!tape_[string].escaped) {
+    buffer_.append(raw);
+  } else {  // the decoded text with the fewest escapes that JSON allows
+    constexpr std::string_view kHex = "0123456789abcdef";
+    buffer_.reserve_more(raw.size() * 2 + kDecodeSlack);
+    const char* p = raw.data();
+    const char* const end = p + raw.size();
+    while (p < end) {
+      if (*p != '\\') {
+        buffer_.append(*p++);
+        continue;
+      }
+      char unit[4];
+      char* unit_end = unit;
+      decode_escape(p, unit_end);
+      const char c = unit[0];
+      if (c == '"' || c == '\\') {
+        buffer_.append('\\');
+        buffer_.append(c);
+      } else if (static_cast<unsigned char>(c) >= 0x20) {
+        buffer_.append({unit, static_cast<std::size_t>(unit_end - unit)});
+      } else if (const std::size_t short_form = std::string_view("\b\f\n\r\t").find(c); short_form != std::string_view::npos) {
+        buffer_.append('\\');
+        buffer_.append("bfnrt"[short_form]);
+      } else {
+        buffer_.append("\\u00");
+        buffer_.append(kHex[static_cast<std::size_t>(c) >> 4]);
+        buffer_.append(kHex[static_cast<std::size_t>(c) & 15]);
+      }
+    }
+  }
+  buffer_.append('"');
+}
+
+void Canonical::digest(Frame f, std::initializer_list<Piece> pieces) {
+  XXH3_state_t state;
+  XXH3_INITSTATE(&state);  // reset reads the seed that it finds
+  XXH3_128bits_reset_withSeed(&state, digest_seed_);
+  for (const Piece& piece : pieces) {
+    const std::string_view bytes_of = piece.node == kNoNode ? piece.literal : decoded(piece.node);
+    XXH3_128bits_update(&state, bytes_of.data(), bytes_of.size());
+  }
+  XXH128_canonical_t digest_bytes;
+  XXH128_canonicalFromHash(&digest_bytes, XXH3_128bits_digest(&state));
+  frame(f);
+  buffer_.append({reinterpret_cast<const char*>(digest_bytes.digest), sizeof digest_bytes.digest});
+}
+
+void Canonical::digest_tail(Frame f, std::size_t start) {
+  const std::string_view tail = buffer_.from(start);
+  const XXH128_hash_t hash = XXH3_128bits_withSeed(tail.data(), tail.size(), digest_seed_);
+  XXH128_canonical_t digest_bytes;
+  XXH128_canonicalFromHash(&digest_bytes, hash);
+  buffer_.truncate(start);
+  frame(f);
+  buffer_.append({reinterpret_cast<const char*>(digest_bytes.digest), sizeof digest_bytes.digest});
+}
+
+}  // namespace warmroute::ingest
