@@ -1,14 +1,20 @@
-// A consumer: includes everything, uses the headers, and the library where it is linked.
+// A consumer: includes everything, routes one request with the headers, and uses the library where it is linked.
 #include <warmroute/warmroute.hpp>
 
 #include <cstdio>
+#include <vector>
 
 int main() {
-  const warmroute::Status status = warmroute::Error{warmroute::Code::stale, "seen from outside", warmroute::kNoOffset};
-  std::printf("%s\n", std::string(warmroute::code_name(status.code())).c_str());
+  warmroute::Router router;
+  if (!router.add_replica({.name = "gpu-0"}, warmroute::Nanos{0})) return 1;
+  const std::vector<std::uint32_t> prompt(100, 7);
+  warmroute::Request request;
+  request.token_ids = prompt;
+  const auto decision = router.route(request, warmroute::Nanos{1});
+  if (!decision.routed()) return 2;
+  std::puts("routed");
 #ifdef WITH_LIBRARY
-  if (warmroute::trace::find_hardware_profile("70b-8xh100") == nullptr) return 1;
-  std::puts("library linked");
+  std::puts(warmroute::to_text(router.explain(request, warmroute::Nanos{2})).c_str());
 #endif
-  return 0;
+  return router.finish(decision.ticket, {}, warmroute::Nanos{3}) ? 0 : 3;
 }
