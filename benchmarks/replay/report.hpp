@@ -1,0 +1,62 @@
+/// The figures of one replay, as a table, as JSON, and as a plot of several runs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "replay/client.hpp"
+#include "warmroute/result.hpp"
+
+namespace warmroute::replay {
+
+struct LatencySummary {
+  double mean = 0, p50 = 0, p90 = 0, p99 = 0, max = 0;
+};
+
+struct ReplicaShare {
+  std::int64_t requests = 0;
+  std::int64_t tokens = 0;    ///< input and output
+  std::int64_t uncached = 0;  ///< input tokens computed
+};
+
+/// units: milliseconds of simulated time unless the name says `wall`.
+struct Report {
+  std::string label;
+  std::string scenario;
+  double time_scale = 1, load = 0, wall_seconds = 0;
+  std::int64_t requests = 0, completed = 0, retries = 0;
+  std::map<std::string, std::int64_t> errors;  ///< by class
+  LatencySummary ttft, ttft_wall, e2e, itl;
+  std::vector<double> ttft_percentiles;        ///< shape: [0..100], the curve of the plot
+  std::int64_t input_tokens = 0, cached_tokens = 0, output_tokens = 0;
+  double hit_ratio = 0, bound_ratio = 0;
+  double request_balance = 0, token_balance = 0;  ///< max / mean over replicas; 0: nobody said which replica answered
+  std::map<std::string, ReplicaShare> replicas;
+
+  [[nodiscard]] std::int64_t error_count() const;
+  [[nodiscard]] double share_of_bound() const { return bound_ratio > 0 ? hit_ratio / bound_ratio : 0; }
+};
+
+/// What the run was, for the report.
+struct RunFacts {
+  std::string label;
+  std::string scenario;
+  double time_scale = 1;
+  double load = 0;
+  double wall_seconds = 0;
+  double bound_ratio = 0;
+  std::int64_t replicas = 0;  ///< that there are; those that got nothing count in the balance
+};
+
+[[nodiscard]] Report summarise(const std::vector<Exchange>& exchanges, const RunFacts& facts);
+/// returns: runs side by side, the first one as the yardstick.
+[[nodiscard]] std::string table(const std::vector<Report>& reports);
+[[nodiscard]] std::string to_json(const Report& report);
+[[nodiscard]] Result<Report> from_json_file(const std::string& path);
+/// returns: TTFT curves and hit ratios of the runs as one SVG picture.
+[[nodiscard]] std::string to_svg(const std::vector<Report>& reports);
+[[nodiscard]] Status write_file(const std::string& path, const std::string& text);
+
+}  // namespace warmroute::replay

@@ -1,0 +1,122 @@
+#include "engine/engine.hpp"
+
+#include <cstdlib>
+#include <utility>
+
+namespace warmroute::examples {
+
+using Clock = std::chrono::steady_clock;
+
+Engine::Engine(asio::io_context& context, const EngineOptions& options)
+    : options_(options), model_(options.service), random_(options.seed), start_(Clock::now()), context_(context),
+      step_timer_(context) {}
+
+std::int64_t Engine::now_us() const {
+  const auto elapsed = std::chrono::duration<double, std::micro>(Clock::now() - start_).count();
+  return static_cast<std::int64_t>(elapsed * options_.time_scale);
+}
+
+Fate Engine::draw_fate() {
+  // A crash is what it says: no farewell to clients, no destructors.
+  if (++requests_ == options_.crash_after) std::_Exit(1);
+  const double draw = static_cast<double>(random_.next() >> 11) * 0x1.0p-53;
+  if (draw < options_.error_rate) return Fate::fail;
+  if (draw < options_.error_rate + options_.hang_rate) return Fate::hang;
+  return Fate::serve;
+}
+
+std::shared_ptr<Job> Engine::submit(const std::vector<std::uint64_t>& blocks, std::int64_t input_tokens,
+                                    std::int64_t output_tokens) {
+  const std::int64_t now = now_us();
+  model_.advance(now, *this);
+  auto job = std::make_shared<Job>(context_);
+  job->id = ++last_id_;
+  job->input_tokens = input_tokens;
+  job->output_tokens = output_tokens;
+  job->submitted_at = Clock::now();
+  if (!model_.submit(job->id, blocks, input_tokens, output_tokens, now)) return nullptr;
+  jobs_.emplace(job->id, job);
+  model_.start(now, *this);
+  arm_timer();
+  return job;
+}
+
+void Engine::cancel(const std::shared_ptr<Job>& job) {
+  if (job->is_over()) return;
+  model_.advance(now_us(), *this);
+  if (job->is_over()) return;
+  model_.cancel(job->id);
+  jobs_.erase(job->id);
+  job->is_cancelled = true;
+  job->changed.cancel();
+  ++metrics_.aborted_requests;
+  run_until_now();
+}
+
+std::int64_t Engine::max_model_tokens() const noexcept { return model_.capacity_blocks() * model_.block_tokens(); }
+
+void Engine::run_until_now() {
+  const std::int64_t now = now_us();
+  model_.advance(now, *this);
+  model_.start(now, *this);
+  arm_timer();
+}
+
+// The timer may fire late; `advance` then starts the next step where the last one ended, so that lateness never adds up.
+void Engine::arm_timer() {
+  const auto next = model_.next_event_us();
+  if (!next) {
+    step_timer_.cancel();
+    return;
+  }
+  const std::chrono::duration<double, std::micro> since_start(static_cast<double>(*next + 1) / options_.time_scale);
+  step_timer_.expires_at(start_ + std::chrono::duration_cast<Clock::duration>(since_start));
+  step_timer_.async_wait([this](error_code error) {
+    if (!error) run_until_now();
+  });
+}
+
+void Engine::admitted(std::uint64_t id, std::int64_t, std::int64_t cached_tokens, std::int64_t attempt) {
+  if (attempt > 0) return;
+  Job& job = *jobs_.at(id);
+  job.cached_tokens = cached_tokens;
+  metrics_.prefix_cache_queries += job.input_tokens;
+  metrics_.prefix_cache_hits += cached_tokens;
+}
+
+void Engine::token(std::uint64_t id, std::int64_t, std::int64_t index) {
+  Job& job = *jobs_.at(id);
+  const auto now = Clock::now();
+  if (index == 1) {
+    metrics_.prompt_tokens += job.input_tokens;
+    metrics_.ttft_seconds.observe(std::chrono::duration<double>(now - job.submitted_at).count());
+  } else {
+    metrics_.itl_seconds.observe(std::chrono::duration<double>(now - job.last_token_at).count());
+  }
+  ++metrics_.generation_tokens;
+  job.last_token_at = now;
+  job.generated = index;
+  job.changed.cancel();
+}
+
+void Engine::finished(std::uint64_t id, std::int64_t) {
+  const auto it = jobs_.find(id);
+  it->second->is_finished = true;
+  it->second->changed.cancel();
+  jobs_.erase(it);
+  ++metrics_.finished_requests;
+}
+
+std::string Engine::metrics_text() {
+  run_until_now();
+  EngineGauges gauges;
+  gauges.running = model_.running();
+  gauges.waiting = model_.waiting();
+  gauges.kv_usage = model_.kv_usage();
+  gauges.block_tokens = model_.block_tokens();
+  gauges.blocks = model_.capacity_blocks();
+  gauges.preemptions = model_.preemptions();
+  return metrics_.text(options_.model, gauges);
+}
+
+}  // namespace warmroute::examples

@@ -1,0 +1,105 @@
+// warmroute-engine: a simulated model server. It computes nothing, but takes as long as a real one would, holds prefixes in a
+// cache of the real size, and says so in its usage and metrics.
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+#include "absl/flags/flag.h"
+#include "common/asio.hpp"
+#include "common/flags.hpp"
+#include "engine/engine.hpp"
+#include "engine/server.hpp"
+
+ABSL_FLAG(std::string, address, "127.0.0.1", "IP address to listen on");
+ABSL_FLAG(std::uint16_t, port, 8000, "port to listen on; 0 takes a free one and prints it");
+ABSL_FLAG(std::string, name, "engine", "shown in response ids");
+ABSL_FLAG(std::string, model, "toy-70b", "model served; requests for others get 404");
+ABSL_FLAG(std::string, profile, "70b-8xh100", "hardware: 8b-a100, 8b-h100, 70b-8xa100, 70b-8xh100");
+ABSL_FLAG(std::int64_t, block_size, 16, "tokens per KV block, 1 to 512");
+ABSL_FLAG(std::int64_t, capacity_tokens, 0, "KV cache size in tokens; 0 takes the profile's");
+ABSL_FLAG(std::int64_t, max_batched_tokens, 8192, "token budget of a step");
+ABSL_FLAG(std::int64_t, max_num_seqs, 256, "requests that may run at once");
+ABSL_FLAG(double, speed, 1.0, "of the hardware; 0.5 is a machine half as fast");
+ABSL_FLAG(double, time_scale, 1.0, "simulated seconds per real second");
+ABSL_FLAG(std::int64_t, output_tokens, 128, "length of answers whose request names no limit");
+ABSL_FLAG(double, error_rate, 0.0, "share of requests answered with 500");
+ABSL_FLAG(double, hang_rate, 0.0, "share of requests never answered");
+ABSL_FLAG(std::int64_t, crash_after, 0, "die without a word at request number n; 0: never");
+ABSL_FLAG(std::uint64_t, seed, 1, "of the injected failures");
+ABSL_FLAG(std::int64_t, drain_seconds, 10, "how long SIGTERM waits for running answers");
+
+namespace warmroute::examples {
+namespace {
+
+Result<EngineOptions> options_from_flags() {
+  EngineOptions options;
+  const auto bad = [](const char* flag, const char* why) {
+    return Error{Code::invalid_value, std::string("--") + flag + ": " + why, kNoOffset};
+  };
+  const auto* hardware = trace::find_hardware_profile(absl::GetFlag(FLAGS_profile));
+  if (hardware == nullptr) return bad("profile", "is none of 8b-a100, 8b-h100, 70b-8xa100, 70b-8xh100");
+  options.name = absl::GetFlag(FLAGS_name);
+  options.model = absl::GetFlag(FLAGS_model);
+  options.service.hardware = *hardware;
+  options.service.block_tokens = absl::GetFlag(FLAGS_block_size);
+  options.service.capacity_tokens = absl::GetFlag(FLAGS_capacity_tokens);
+  options.service.step_token_budget = absl::GetFlag(FLAGS_max_batched_tokens);
+  options.service.max_running = absl::GetFlag(FLAGS_max_num_seqs);
+  options.service.speed_permille = static_cast<std::int64_t>(absl::GetFlag(FLAGS_speed) * 1000.0 + 0.5);
+  options.time_scale = absl::GetFlag(FLAGS_time_scale);
+  options.default_output_tokens = absl::GetFlag(FLAGS_output_tokens);
+  options.error_rate = absl::GetFlag(FLAGS_error_rate);
+  options.hang_rate = absl::GetFlag(FLAGS_hang_rate);
+  options.crash_after = absl::GetFlag(FLAGS_crash_after);
+  options.seed = absl::GetFlag(FLAGS_seed);
+  const auto& service = options.service;
+  if (service.block_tokens < 1 || service.block_tokens > 512) return bad("block_size", "is not 1 to 512");
+  if (service.capacity_tokens < 0) return bad("capacity_tokens", "is negative");
+  if (service.step_token_budget < 1) return bad("max_batched_tokens", "is less than 1");
+  if (service.max_running < 1) return bad("max_num_seqs", "is less than 1");
+  if (service.speed_permille < 1 || service.speed_permille > 1'000'000) return bad("speed", "is not 0.001 to 1000");
+  if (!(options.time_scale >= 0.001 && options.time_scale <= 10'000)) return bad("time_scale", "is not 0.001 to 10000");
+  if (options.default_output_tokens < 1) return bad("output_tokens", "is less than 1");
+  return options;
+}
+
+int run() {
+  const auto options = options_from_flags();
+  if (!options) {
+    std::fprintf(stderr, "warmroute-engine: %s\n", options.error().message.c_str());
+    return 2;
+  }
+  asio::io_context context{1};
+  Engine engine{context, *options};
+  Server server{context, engine};
+  const auto port = server.listen(absl::GetFlag(FLAGS_address), absl::GetFlag(FLAGS_port));
+  if (!port) {
+    std::fprintf(stderr, "warmroute-engine: %s\n", port.error().message.c_str());
+    return 1;
+  }
+  std::printf("warmroute-engine %s: %s on %s:%u, %s, time scale %g\n", options->name.c_str(), options->model.c_str(),
+              absl::GetFlag(FLAGS_address).c_str(), unsigned{*port}, absl::GetFlag(FLAGS_profile).c_str(), options->time_scale);
+  std::fflush(stdout);
+
+  asio::signal_set signals{context, SIGINT, SIGTERM};
+  signals.async_wait([&](error_code error, int) {
+    if (error) return;
+    server.shut_down(std::chrono::seconds(absl::GetFlag(FLAGS_drain_seconds)));
+    signals.async_wait([&](error_code again, int) {  // the second one does not wait
+      if (!again) context.stop();
+    });
+  });
+  context.run();
+  return 0;
+}
+
+}  // namespace
+}  // namespace warmroute::examples
+
+int main(int argc, char** argv) {
+  warmroute::examples::parse_flags_only(
+      argc, argv,
+      "Simulated model server: OpenAI chat and text completions with the timing and prefix cache of a real engine.\n"
+      "  warmroute-engine --port 8001 --profile 70b-8xh100 --time-scale 5");
+  return warmroute::examples::run();
+}

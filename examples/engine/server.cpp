@@ -1,0 +1,331 @@
+#include "engine/server.hpp"
+
+#include <sys/socket.h>
+
+#include <chrono>
+#include <utility>
+
+#include "common/text.hpp"
+#include "common/toy_tokenizer.hpp"
+
+namespace warmroute::examples {
+namespace {
+
+constexpr std::uint64_t kMaxBodyBytes = std::uint64_t{32} << 20;
+
+std::int64_t unix_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// Waits for the client to hang up while its answer is made, and frees the job then. Bytes of a next request end the watch.
+Awaitable<void> watch_client(tcp::socket& socket, Engine& engine, std::shared_ptr<Job> job, std::shared_ptr<bool> answered) {
+  error_code error;
+  co_await socket.async_wait(tcp::socket::wait_read, into(error));
+  if (*answered) co_return;  // the socket may be gone
+  char byte = 0;
+  if (error || ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) engine.cancel(job);
+}
+
+/// Ends the watch of one answer when it leaves the scope.
+class ClientWatch {
+ public:
+  ClientWatch(tcp::socket& socket, Engine& engine, const std::shared_ptr<Job>& job) : socket_(socket) {
+    asio::co_spawn(socket.get_executor(), watch_client(socket, engine, job, answered_), asio::detached);
+  }
+  ClientWatch(const ClientWatch&) = delete;
+  ClientWatch& operator=(const ClientWatch&) = delete;
+  ~ClientWatch() {
+    *answered_ = true;
+    error_code ignored;
+    socket_.cancel(ignored);
+  }
+
+ private:
+  tcp::socket& socket_;
+  std::shared_ptr<bool> answered_ = std::make_shared<bool>(false);
+};
+
+Server::HttpResponse make_response(const Server::HttpRequest& request, http::status status, const char* content_type,
+                                   bool keep_alive) {
+  Server::HttpResponse response{status, request.version()};
+  response.set(http::field::server, "warmroute-engine");
+  response.set(http::field::content_type, content_type);
+  response.keep_alive(keep_alive);
+  return response;
+}
+
+CompletionKind kind_of(BodyApi api) {
+  if (api == BodyApi::chat) return CompletionKind::chat;
+  return api == BodyApi::embeddings ? CompletionKind::embedding : CompletionKind::text;
+}
+
+AnswerUsage usage_of(const Job& job, const AnswerShape& shape) {
+  const bool is_embedding = shape.kind == CompletionKind::embedding;
+  return {job.input_tokens, is_embedding ? 0 : job.generated * static_cast<std::int64_t>(shape.choices), job.cached_tokens};
+}
+
+}  // namespace
+
+Result<std::uint16_t> Server::listen(const std::string& address, std::uint16_t port) {
+  error_code error;
+  const auto ip = asio::ip::make_address(address, error);
+  if (error) return Error{Code::invalid_value, "\"" + address + "\" is not an IP address", kNoOffset};
+  const tcp::endpoint endpoint{ip, port};
+  acceptor_.open(endpoint.protocol(), error);
+  if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor_.bind(endpoint, error);
+  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  if (error) return Error{Code::io, "cannot listen on " + address + ":" + std::to_string(port) + ": " + error.message(), kNoOffset};
+  asio::co_spawn(context_, accept_connections(), asio::detached);
+  return acceptor_.local_endpoint().port();
+}
+
+void Server::shut_down(std::chrono::seconds drain) {
+  is_draining_ = true;
+  error_code ignored;
+  acceptor_.close(ignored);
+  asio::co_spawn(context_, drain_then_stop(drain), asio::detached);
+}
+
+Awaitable<void> Server::drain_then_stop(std::chrono::seconds drain) {
+  const auto deadline = std::chrono::steady_clock::now() + drain;
+  asio::steady_timer pause{context_};
+  error_code ignored;
+  do {  // at least one pause: what was answered just now gets written
+    pause.expires_after(std::chrono::milliseconds(50));
+    co_await pause.async_wait(into(ignored));
+  } while (engine_.jobs() > 0 && std::chrono::steady_clock::now() < deadline);
+  context_.stop();
+}
+
+Awaitable<void> Server::accept_connections() {
+  while (acceptor_.is_open()) {
+    error_code error;
+    tcp::socket socket = co_await acceptor_.async_accept(into(error));
+    if (error == asio::error::operation_aborted) co_return;
+    if (error) {  // out of descriptors, most likely: wait for some to come back
+      asio::steady_timer pause{context_, std::chrono::milliseconds(100)};
+      co_await pause.async_wait(into(error));
+      continue;
+    }
+    socket.set_option(tcp::no_delay(true), error);
+    asio::co_spawn(context_, serve_connection(std::move(socket)), asio::detached);
+  }
+}
+
+Awaitable<void> Server::serve_connection(tcp::socket socket) {
+  beast::flat_buffer buffer;
+  while (true) {
+    HttpRequest request;
+    const bool has_request = co_await read_request(socket, buffer, request);
+    if (!has_request) break;
+    const bool goes_on = co_await serve_request(socket, request);
+    if (!goes_on) break;
+  }
+  error_code ignored;
+  socket.shutdown(tcp::socket::shutdown_send, ignored);
+}
+
+Awaitable<bool> Server::read_request(tcp::socket& socket, beast::flat_buffer& buffer, HttpRequest& request) {
+  http::request_parser<http::string_body> parser;
+  parser.body_limit(kMaxBodyBytes);
+  error_code error;
+  co_await http::async_read_header(socket, buffer, parser, into(error));
+  if (!error && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+    http::response<http::empty_body> go_on{http::status::continue_, parser.get().version()};
+    co_await http::async_write(socket, go_on, into(error));
+  }
+  if (!error) co_await http::async_read(socket, buffer, parser, into(error));
+  if (error) {
+    const bool too_large = error == http::error::body_limit;
+    if (too_large || (error.category() == http::make_error_code(http::error::bad_method).category() &&
+                      error != http::error::end_of_stream && error != http::error::partial_message)) {
+      HttpRequest refused{parser.get().method(), parser.get().target(), 11};
+      refused.keep_alive(false);
+      const auto status = too_large ? http::status::payload_too_large : http::status::bad_request;
+      co_await send(socket, refused, status, openai_error(error.message(), "invalid_request_error", ""));
+    }
+    co_return false;
+  }
+  request = parser.release();
+  co_return true;
+}
+
+Awaitable<bool> Server::send(tcp::socket& socket, const HttpRequest& request, http::status status, std::string body,
+                             const char* content_type) {
+  const bool keep_alive = keeps_alive(request);
+  HttpResponse response = make_response(request, status, content_type, keep_alive);
+  response.body() = std::move(body);
+  response.prepare_payload();
+  error_code error;
+  co_await http::async_write(socket, response, into(error));
+  co_return keep_alive && !error;
+}
+
+Awaitable<bool> Server::serve_request(tcp::socket& socket, const HttpRequest& request) {
+  const std::string target{request.target()};
+  const std::string path = target.substr(0, target.find('?'));
+  const bool is_get = request.method() == http::verb::get;
+  const bool is_post = request.method() == http::verb::post;
+  if (is_get && path == "/health") co_return co_await send(socket, request, http::status::ok, "", "text/plain");
+  if (is_get && path == "/v1/models") co_return co_await send(socket, request, http::status::ok, models());
+  if (is_get && path == "/metrics") {
+    std::string page = engine_.metrics_text();
+    co_return co_await send(socket, request, http::status::ok, std::move(page), "text/plain; version=0.0.4; charset=utf-8");
+  }
+  if (is_post && path == "/tokenize") {
+    auto answer = tokenize(request.body());
+    const auto status = answer ? http::status::ok : http::status::bad_request;
+    std::string body = answer ? *answer : openai_error(answer.error().message, "invalid_request_error", code_name(answer.code()));
+    co_return co_await send(socket, request, status, std::move(body));
+  }
+  if (is_post && path == "/v1/chat/completions") co_return co_await serve_completion(socket, request, BodyApi::chat);
+  if (is_post && path == "/v1/completions") co_return co_await serve_completion(socket, request, BodyApi::completions);
+  if (is_post && path == "/v1/embeddings") co_return co_await serve_completion(socket, request, BodyApi::embeddings);
+  co_return co_await send(socket, request, http::status::not_found,
+                          openai_error("no such endpoint", "invalid_request_error", "not_found"));
+}
+
+RequestBodyOptions Server::body_options() const {
+  RequestBodyOptions options;
+  options.block_size = static_cast<std::uint32_t>(engine_.options().service.block_tokens);
+  options.tokenizer = {nullptr, &toy_encode};
+  return options;
+}
+
+Awaitable<bool> Server::serve_completion(tcp::socket& socket, const HttpRequest& request, BodyApi api) {
+  const auto parsed = parser_.parse(api, request.body(), body_options());
+  if (!parsed) {
+    const Error& error = parsed.error();
+    const auto status = error.code == Code::too_large ? http::status::payload_too_large : http::status::bad_request;
+    co_return co_await send(socket, request, status, openai_error(error.message, "invalid_request_error", code_name(error.code)));
+  }
+  const EngineOptions& options = engine_.options();
+  if (!parsed->model.empty() && parsed->model != options.model) {
+    co_return co_await send(socket, request, http::status::not_found,
+                            openai_error("the model does not exist here", "invalid_request_error", "model_not_found"));
+  }
+  // Everything that is needed later is copied: the parser is used again while this answer is still being sent.
+  AnswerShape shape;
+  shape.kind = kind_of(api);
+  shape.model = options.model;
+  shape.created = unix_seconds();
+  shape.choices = parsed->prompt_count;
+  shape.include_usage = parsed->include_usage;
+  const bool is_stream = parsed->stream && shape.kind != CompletionKind::embedding;
+  std::vector<SequenceHash> chain(parsed->blocks.size());
+  sequence_hashes(parsed->blocks, chain);
+  std::vector<std::uint64_t> blocks;
+  blocks.reserve(chain.size());
+  for (const SequenceHash hash : chain) blocks.push_back(to_u64(hash));
+  const std::int64_t input_tokens = parsed->input_tokens;
+  const std::int64_t output_tokens = shape.kind == CompletionKind::embedding
+                                         ? 1 : parsed->max_output_tokens.value_or(options.default_output_tokens);
+  std::vector<std::uint64_t> seeds;
+  for (std::size_t i = 0; i < parsed->prompt_ends.size() && shape.kind == CompletionKind::embedding; ++i) {
+    const std::size_t begin = i == 0 ? 0 : parsed->prompt_ends[i - 1];
+    const auto ids = parsed->all_token_ids.subspan(begin, parsed->prompt_ends[i] - begin);
+    seeds.push_back(XXH3_64bits(ids.data(), ids.size_bytes()));
+  }
+
+  const Fate fate = engine_.draw_fate();
+  if (fate == Fate::fail) {
+    co_return co_await send(socket, request, http::status::internal_server_error,
+                            openai_error("injected failure", "server_error", "injected"));
+  }
+  std::shared_ptr<Job> job;
+  if (fate == Fate::hang) {
+    job = std::make_shared<Job>(context_);  // never queued: it changes only when the client leaves
+  } else {
+    job = engine_.submit(blocks, input_tokens, output_tokens);
+  }
+  if (job == nullptr) {
+    const std::string message = "this model's maximum context length is " + std::to_string(engine_.max_model_tokens()) +
+                                " tokens, the request asks for " + std::to_string(input_tokens) + " in the prompt and " +
+                                std::to_string(output_tokens) + " in the completion";
+    co_return co_await send(socket, request, http::status::bad_request,
+                            openai_error(message, "invalid_request_error", "context_length_exceeded"));
+  }
+  shape.id = (shape.kind == CompletionKind::chat ? "chatcmpl-" : "cmpl-") + options.name + "-" + std::to_string(job->id);
+  const ClientWatch watch{socket, engine_, job};
+  if (is_stream) co_return co_await send_stream(socket, request, job, std::move(shape));
+  co_return co_await send_whole(socket, request, job, std::move(shape), std::move(seeds));
+}
+
+Awaitable<bool> Server::send_whole(tcp::socket& socket, const HttpRequest& request, std::shared_ptr<Job> job,
+                                   AnswerShape shape, std::vector<std::uint64_t> seeds) {
+  error_code ignored;
+  while (!job->is_over()) co_await job->changed.async_wait(into(ignored));
+  if (job->is_cancelled) co_return false;
+  const AnswerUsage usage = usage_of(*job, shape);
+  std::string body = shape.kind == CompletionKind::embedding ? embedding_answer(shape, usage, seeds)
+                                                             : whole_answer(shape, usage, job->generated);
+  co_return co_await send(socket, request, http::status::ok, std::move(body));
+}
+
+// The header goes out at once, as with vLLM; tokens follow as steps end. A slow client gets several tokens in one chunk.
+Awaitable<bool> Server::send_stream(tcp::socket& socket, const HttpRequest& request, std::shared_ptr<Job> job,
+                                    AnswerShape shape) {
+  const bool is_chunked = request.version() >= 11;  // HTTP/1.0 ends a body of unknown length by closing
+  const bool keep_alive = is_chunked && keeps_alive(request);
+  http::response<http::empty_body> response{http::status::ok, request.version()};
+  response.set(http::field::server, "warmroute-engine");
+  response.set(http::field::content_type, "text/event-stream; charset=utf-8");
+  response.set(http::field::cache_control, "no-cache");
+  response.keep_alive(keep_alive);
+  response.chunked(is_chunked);
+  http::response_serializer<http::empty_body> serializer{response};
+  error_code error;
+  co_await http::async_write_header(socket, serializer, into(error));
+
+  const EventWriter events{shape};
+  std::string out;
+  std::int64_t sent = 0;
+  bool is_complete = false;
+  while (!error && !is_complete) {
+    if (sent == job->generated && !job->is_over()) {
+      error_code ignored;
+      co_await job->changed.async_wait(into(ignored));
+      continue;
+    }
+    if (job->is_cancelled) co_return false;
+    out.clear();
+    if (sent == 0) events.append_opening(out);
+    while (sent < job->generated) events.append_token(out, ++sent);
+    is_complete = job->is_finished;
+    if (is_complete) events.append_end(out, usage_of(*job, shape));
+    if (is_chunked) {
+      const auto chunk = http::make_chunk(asio::buffer(out));
+      co_await asio::async_write(socket, chunk, into(error));
+    } else {
+      co_await asio::async_write(socket, asio::buffer(out), into(error));
+    }
+  }
+  if (!error && is_chunked) {
+    const auto last = http::make_chunk_last();
+    co_await asio::async_write(socket, last, into(error));
+  }
+  if (error) engine_.cancel(job);
+  co_return keep_alive && !error;
+}
+
+std::string Server::models() const {
+  return "{\"object\":\"list\",\"data\":[{\"id\":" + json_quoted(engine_.options().model) +
+         ",\"object\":\"model\",\"created\":0,\"owned_by\":\"warmroute\",\"max_model_len\":" +
+         std::to_string(engine_.max_model_tokens()) + "}]}";
+}
+
+Result<std::string> Server::tokenize(std::string_view body) {
+  auto parsed = parser_.parse(BodyApi::completions, body, body_options());
+  if (parsed.code() == Code::missing_field) parsed = parser_.parse(BodyApi::chat, body, body_options());
+  if (!parsed) return parsed.error();
+  std::string out = "{\"count\":" + std::to_string(parsed->token_ids.size()) +
+                    ",\"max_model_len\":" + std::to_string(engine_.max_model_tokens()) + ",\"tokens\":[";
+  for (std::size_t i = 0; i < parsed->token_ids.size(); ++i) {
+    if (i > 0) out += ',';
+    out += std::to_string(parsed->token_ids[i]);
+  }
+  return out + "]}";
+}
+
+}  // namespace warmroute::examples

@@ -1,0 +1,53 @@
+/// The HTTP front of the simulated engine: OpenAI's completion endpoints, vLLM's /tokenize, /health and /metrics.
+/// Threads: all on the io_context's one thread; a connection is a coroutine. A client that goes away frees its work at once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/asio.hpp"
+#include "engine/engine.hpp"
+#include "engine/responses.hpp"
+#include "warmroute/ingest/request_body.hpp"
+
+namespace warmroute::examples {
+
+class Server {
+ public:
+  using HttpRequest = http::request<http::string_body>;
+  using HttpResponse = http::response<http::string_body>;
+
+  Server(asio::io_context& context, Engine& engine) : context_(context), engine_(engine), acceptor_(context) {}
+
+  /// Binds and begins to accept. shape: port 0 takes any free one. returns: the port; errors: io.
+  [[nodiscard]] Result<std::uint16_t> listen(const std::string& address, std::uint16_t port);
+  /// Takes no new connections, lets running answers end (at most `drain`), then stops the io_context.
+  void shut_down(std::chrono::seconds drain);
+
+ private:
+  Awaitable<void> accept_connections();
+  Awaitable<void> serve_connection(tcp::socket socket);
+  Awaitable<bool> read_request(tcp::socket& socket, beast::flat_buffer& buffer, HttpRequest& request);
+  /// returns: whether the connection can go on.
+  Awaitable<bool> serve_request(tcp::socket& socket, const HttpRequest& request);
+  Awaitable<bool> serve_completion(tcp::socket& socket, const HttpRequest& request, BodyApi api);
+  Awaitable<bool> send_stream(tcp::socket& socket, const HttpRequest& request, std::shared_ptr<Job> job, AnswerShape shape);
+  Awaitable<bool> send_whole(tcp::socket& socket, const HttpRequest& request, std::shared_ptr<Job> job, AnswerShape shape,
+                             std::vector<std::uint64_t> seeds);
+  Awaitable<bool> send(tcp::socket& socket, const HttpRequest& request, http::status status, std::string body,
+                       const char* content_type = "application/json");
+  Awaitable<void> drain_then_stop(std::chrono::seconds drain);
+
+  [[nodiscard]] RequestBodyOptions body_options() const;
+  [[nodiscard]] Result<std::string> tokenize(std::string_view body);
+  [[nodiscard]] std::string models() const;
+  [[nodiscard]] bool keeps_alive(const HttpRequest& request) const { return request.keep_alive() && !is_draining_; }
+
+  asio::io_context& context_;
+  Engine& engine_;
+  tcp::acceptor acceptor_;
+  RequestBodyParser parser_;
+  bool is_draining_ = false;
+};
+
+}  // namespace warmroute::examples
