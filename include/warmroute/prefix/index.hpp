@@ -1,180 +1,252 @@
-/// The prefix index: which replica holds which leading blocks, for all replicas at once and per tier.
+/// The prefix index: which replica holds which leading blocks of a prompt, for all replicas at once and per tier.
+/// A run-compressed radix tree over block hashes (detail/prefix_tree.hpp); a position in the tree stands for all blocks before it, so no
+/// chained hash is needed. Fed by residency models (prefix/residency.hpp), by engine events, or both.
+/// Invariants: look-ups write nothing shared, take no lock and never wait; the index never asks for more than `max_bytes`; what a cleared
+/// replica held is never credited again.
+/// Does not: read a clock, start a thread, or know how old an entry is but by the order of stores.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "warmroute/detail/epoch.hpp"
+#include "warmroute/detail/prefix_credit.hpp"
+#include "warmroute/detail/prefix_tree.hpp"
 #include "warmroute/result.hpp"
 #include "warmroute/types.hpp"
 
 namespace warmroute {
 
 struct PrefixIndexOptions {
-  std::uint32_t max_replicas = 1024;             ///< slots at or above are refused (Code::out_of_range)
-  std::size_t max_bytes = std::size_t{1} << 30;  ///< hard cap on the index's own memory, enforced on insert
+  std::uint32_t max_replicas = 1024;             ///< slots at or above are refused (Code::out_of_range); at most 65,504
+  std::size_t max_bytes = std::size_t{1} << 30;  ///< hard cap on the memory of the tree, enforced on insert
 };
 
 struct PrefixIndexStatistics {
-  std::uint64_t blocks = 0;                ///< distinct blocks in the tree, those waiting for reclamation included
-  std::uint64_t memberships = 0;           ///< (replica, tier, block) triples held
-  std::uint64_t nodes = 0;
-  std::uint64_t bytes = 0;                 ///< units: bytes live, memory waiting for readers to leave included
+  std::uint64_t blocks = 0;               ///< distinct blocks in the tree, those of cleared replicas until they are swept included
+  std::uint64_t memberships = 0;          ///< (replica, tier, block) triples held
+  std::uint64_t nodes = 0;                ///< runs
+  std::uint64_t bytes = 0;                ///< units: bytes asked from the allocator and not yet given back
   std::uint64_t max_bytes = 0;
-  std::uint64_t evicted_memberships = 0;   ///< given up for the byte cap, since the start
-  std::uint64_t refused_stores = 0;        ///< stores refused or cut short: stale, out of range, or capacity
+  std::uint64_t evicted_memberships = 0;  ///< given up for the byte cap, since the start
+  std::uint64_t evicted_blocks = 0;
+  std::uint64_t refused_stores = 0;       ///< stores refused or cut short: stale, out of range, or no room
+  std::uint64_t clears = 0;               ///< clears, those by a newer tenant of a slot included
 };
 
 /// The answer to one look-up; the caller keeps and reuses it.
-/// threads: one at a time. alloc: grows to the number of replica slots once, then none.
+/// threads: one at a time. alloc: 12 bytes per possible replica at the first look-up, then none. lifetime: spans until the next match.
 class PrefixMatch {
  public:
   /// units: leading blocks, contiguous from block 0, that each replica slot holds on the device. shape: one per slot seen so far.
-  [[nodiscard]] std::span<const std::uint32_t> device() const noexcept { return depth_[0]; }
-  /// As device(), on the device or in host memory, whichever: never less than device().
-  [[nodiscard]] std::span<const std::uint32_t> host() const noexcept { return has_lower_ ? depth_[1] : depth_[0]; }
+  [[nodiscard]] std::span<const std::uint32_t> device() const noexcept { return {depth_.data(), slots_}; }
+  /// As device(), on the device or in host memory, block by block: never less than device().
+  [[nodiscard]] std::span<const std::uint32_t> host() const noexcept { return {depth(1), slots_}; }
   /// As host(), disk included.
-  [[nodiscard]] std::span<const std::uint32_t> disk() const noexcept { return has_lower_ ? depth_[2] : depth_[0]; }
+  [[nodiscard]] std::span<const std::uint32_t> disk() const noexcept { return {depth(2), slots_}; }
   /// returns: whether any lower tier was ever stored; if not, the three are the same.
   [[nodiscard]] bool has_lower_tiers() const noexcept { return has_lower_; }
-  [[nodiscard]] std::size_t slots() const noexcept { return depth_[0].size(); }
-  /// returns: the deepest match of any replica on any tier. units: blocks.
+  [[nodiscard]] std::size_t slots() const noexcept { return slots_; }
+  /// returns: the deepest match of any replica on any tier. units: blocks. cost: O(replicas that hold the first block).
   [[nodiscard]] std::uint32_t best() const noexcept {
     std::uint32_t best = 0;
-    for (const auto d : disk()) best = std::max(best, d);
+    for (std::size_t i = low_; i < high_; ++i) best = std::max(best, depth(2)[i]);
     return best;
   }
 
  private:
   friend class PrefixIndex;
-  std::vector<std::uint32_t> depth_[kTierCount];
+  [[nodiscard]] const std::uint32_t* depth(unsigned tier) const noexcept { return depth_.data() + (has_lower_ ? tier * lanes_ : 0); }
+  [[nodiscard]] std::uint32_t* depth(unsigned tier) noexcept { return depth_.data() + (has_lower_ ? tier * lanes_ : 0); }
+  /// All depths 0: only those that the last look-up touched are written.
+  void begin(std::size_t lanes, std::size_t slots, bool has_lower) {
+    if (depth_.size() < kTierCount * lanes) {
+      depth_.assign(kTierCount * lanes, 0);
+    } else if (low_ < high_) {
+      for (unsigned t = 0; t < (has_lower_ ? kTierCount : 1); ++t) std::fill(depth(t) + low_, depth(t) + high_, 0);
+    }
+    lanes_ = lanes;
+    slots_ = slots;
+    has_lower_ = has_lower;
+    low_ = lanes;
+    high_ = 0;
+  }
+  void touch(std::uint32_t first, std::uint32_t count) noexcept {
+    low_ = std::min<std::size_t>(low_, first);
+    high_ = std::max<std::size_t>(high_, std::size_t{first} + count);
+  }
+
+  std::vector<std::uint32_t> depth_;  // kTierCount planes of lanes_; one is used while there are no lower tiers
+  std::size_t lanes_ = 0, slots_ = 0;
+  std::size_t low_ = 0, high_ = 0;  // slots that may be other than 0
   bool has_lower_ = false;
 };
 
 class PrefixIndex {
  public:
-  explicit PrefixIndex(detail::EpochDomain& domain, PrefixIndexOptions options = {}) : domain_(&domain), options_(options) {}
-  explicit PrefixIndex(PrefixIndexOptions options = {})
-      : own_domain_(std::make_unique<detail::EpochDomain>()), domain_(own_domain_.get()), options_(options) {}
-
-  Status store(ReplicaId r, Tier tier, std::span<const BlockHash> path, std::size_t first = 0) {
-    const std::scoped_lock lock(mutex_);
-    if (r.slot >= options_.max_replicas) { ++refused_; return Error{Code::out_of_range, "replica slot beyond max_replicas", kNoOffset}; }
-    slots_ = std::max<std::size_t>(slots_, r.slot + 1);
-    generations_.resize(slots_);
-    if (r.generation < generations_[r.slot]) { ++refused_; return Error{Code::stale, "replica slot has a newer tenant", kNoOffset}; }
-    if (r.generation > generations_[r.slot]) { drop(root_, r.slot); generations_[r.slot] = r.generation; }
-    if (tier != Tier::device) has_lower_ = true;
-    Node* node = &root_;
-    for (std::size_t i = 0; i < path.size(); ++i) {
-      auto& child = node->children[to_u64(path[i])];
-      if (!child) { child = std::make_unique<Node>(); ++blocks_; }
-      node = child.get();
-      if (i >= first && !(node->held[r.slot] & bit(tier))) { node->held[r.slot] |= bit(tier); ++memberships_; }
-    }
-    if (first >= path.size()) prune(root_, path);
-    return {};
+  /// lifetime: `domain` must outlive the index.
+  explicit PrefixIndex(detail::EpochDomain& domain, PrefixIndexOptions options = {})
+      : domain_(&domain), options_(options), tree_(domain, std::min(options.max_replicas, kMaxReplicas), options.max_bytes),
+        generations_(tree_.lanes(), 0) {
+    options_.max_replicas = std::min(options.max_replicas, kMaxReplicas);
   }
+  /// With an epoch domain of its own.
+  explicit PrefixIndex(PrefixIndexOptions options = {}) : PrefixIndex(std::make_unique<detail::EpochDomain>(), options) {}
+  PrefixIndex(const PrefixIndex&) = delete;
+  PrefixIndex& operator=(const PrefixIndex&) = delete;
 
-  std::size_t remove(ReplicaId r, Tier tier, std::span<const BlockHash> path, std::size_t first = 0) {
-    const std::scoped_lock lock(mutex_);
-    if (r.slot >= slots_ || r.generation != generations_[r.slot]) return 0;
-    Node* node = &root_;
-    std::size_t removed = 0;
-    for (std::size_t i = 0; i < path.size(); ++i) {
-      const auto it = node->children.find(to_u64(path[i]));
-      if (it == node->children.end()) break;
-      node = it->second.get();
-      const auto held = node->held.find(r.slot);
-      if (i < first || held == node->held.end() || !(held->second & bit(tier))) continue;
-      held->second &= static_cast<std::uint8_t>(~bit(tier));
-      if (held->second == 0) node->held.erase(held);
-      ++removed;
-    }
-    memberships_ -= removed;
-    prune(root_, path);
-    return removed;
-  }
+  /// Blocks [first, path.size()) are now held by `r` on `tier`, those held already included.
+  /// shape: `path` is the chain of block hashes from block 0. A newer generation of a slot clears the older one first.
+  /// errors: out_of_range (slot), stale (an older generation), capacity (no room, and nothing older to give up: the leading part is kept).
+  /// threads: any; serialised inside. cost: compares the path, then about 10 ns per block stored (bench_index).
+  Status store(ReplicaId r, Tier tier, std::span<const BlockHash> path, std::size_t first = 0);
 
-  void clear(ReplicaId r) {
-    const std::scoped_lock lock(mutex_);
-    if (r.slot >= options_.max_replicas) return;
-    slots_ = std::max<std::size_t>(slots_, r.slot + 1);
-    generations_.resize(slots_);
-    if (r.generation < generations_[r.slot]) return;
-    generations_[r.slot] = r.generation;
-    drop(root_, r.slot);
-  }
+  /// Blocks [first, path.size()) are no longer held by `r` on `tier`; what it holds behind them stays held, but out of reach.
+  /// returns: memberships removed; 0 for an older generation. threads: as store.
+  std::size_t remove(ReplicaId r, Tier tier, std::span<const BlockHash> path, std::size_t first = 0);
 
-  void match(std::span<const BlockHash> path, PrefixMatch& out, const detail::EpochDomain::Guard&) const {
-    const std::shared_lock lock(mutex_);
-    out.has_lower_ = has_lower_;
-    const unsigned masks[kTierCount] = {1, 3, 7};
-    for (std::size_t t = 0; t < kTierCount; ++t) {
-      out.depth_[t].assign(slots_, 0);
-      const Node* node = &root_;
-      for (std::uint32_t i = 0; i < path.size(); ++i) {
-        const auto it = node->children.find(to_u64(path[i]));
-        if (it == node->children.end()) break;
-        node = it->second.get();
-        for (const auto& [slot, tiers] : node->held) {
-          if ((tiers & masks[t]) && out.depth_[t][slot] == i) out.depth_[t][slot] = i + 1;
-        }
-      }
-    }
-  }
+  /// Forgets all that the slot held, whatever its generation up to r.generation; later stores of an older one are stale.
+  /// threads: as store. cost: constant; the memory comes back with later changes and `advance`.
+  void clear(ReplicaId r);
+
+  /// For every replica, how many leading blocks of `path` it holds. threads: any number, beside writers; writes nothing shared. alloc: none
+  /// once `out` has been used. cost: bench_index.
+  void match(std::span<const BlockHash> path, PrefixMatch& out, const detail::EpochDomain::Guard& pinned) const;
   void match(std::span<const BlockHash> path, PrefixMatch& out) const { match(path, out, domain_->pin()); }
 
-  [[nodiscard]] PrefixIndexStatistics statistics() const {
-    const std::shared_lock lock(mutex_);
-    return {blocks_, memberships_, blocks_, blocks_ * 200, options_.max_bytes, 0, refused_};
+  /// threads: as store.
+  [[nodiscard]] PrefixIndexStatistics statistics() const;
+
+  /// Gives back memory: of cleared replicas, looking at no more than `max_nodes` runs, and what readers have left. threads: as store.
+  void advance(std::size_t max_nodes = 256) {
+    const std::scoped_lock lock(mutex_);
+    tree_.sweep(max_nodes);
+    tree_.finish(true);
   }
-  void advance(std::size_t = 256) {}
 
  private:
-  struct Node {
-    std::map<std::uint64_t, std::unique_ptr<Node>> children;
-    std::map<std::uint32_t, std::uint8_t> held;
-  };
-  static std::uint8_t bit(Tier t) { return static_cast<std::uint8_t>(1U << static_cast<unsigned>(t)); }
+  static constexpr std::uint32_t kMaxReplicas = 65'504;
+  static constexpr std::size_t kSweepPerChange = 4;
 
-  void drop(Node& node, std::uint32_t slot) {
-    for (auto it = node.children.begin(); it != node.children.end();) {
-      Node& child = *it->second;
-      if (const auto held = child.held.find(slot); held != child.held.end()) {
-        for (unsigned m = held->second; m != 0; m &= m - 1) --memberships_;
-        child.held.erase(held);
-      }
-      drop(child, slot);
-      if (child.children.empty() && child.held.empty()) { it = node.children.erase(it); --blocks_; }
-      else ++it;
-    }
+  PrefixIndex(std::unique_ptr<detail::EpochDomain> own, PrefixIndexOptions options) : PrefixIndex(*own, options) {
+    own_domain_ = std::move(own);
   }
-  void prune(Node& node, std::span<const BlockHash> path) {
-    if (path.empty()) return;
-    const auto it = node.children.find(to_u64(path[0]));
-    if (it == node.children.end()) return;
-    prune(*it->second, path.subspan(1));
-    if (it->second->children.empty() && it->second->held.empty()) { node.children.erase(it); --blocks_; }
+  Status refuse(Code code, const char* why) {
+    ++refused_;
+    return Error{code, why, kNoOffset};
   }
+  /// returns: whether `r` is the tenant of its slot now; a newer one clears the older.
+  bool admit(ReplicaId r);
+  void end_change() {
+    tree_.sweep(kSweepPerChange);
+    tree_.finish();
+  }
+  void match_from(const detail::Node* node, std::span<const BlockHash> path, PrefixMatch& out) const;
 
+  // declared first: the tree gives its memory back before the domain goes
   std::unique_ptr<detail::EpochDomain> own_domain_;
   detail::EpochDomain* domain_;
   PrefixIndexOptions options_;
-  mutable std::shared_mutex mutex_;
-  Node root_;
+  std::atomic<std::uint32_t> slots_{0};
+  std::atomic<bool> has_lower_{false};
+  mutable std::mutex mutex_;
+  detail::PrefixTree tree_;
   std::vector<std::uint32_t> generations_;
-  std::size_t slots_ = 0;
-  std::uint64_t blocks_ = 0, memberships_ = 0, refused_ = 0;
-  bool has_lower_ = false;
+  std::uint64_t refused_ = 0;
 };
+
+inline bool PrefixIndex::admit(ReplicaId r) {
+  if (r.slot >= slots_.load(std::memory_order_relaxed)) slots_.store(r.slot + 1, std::memory_order_release);
+  std::uint32_t& generation = generations_[r.slot];
+  if (r.generation < generation) return false;
+  if (r.generation > generation) {
+    if (tree_.ever_held(r.slot)) tree_.clear(r.slot);
+    generation = r.generation;
+  }
+  return true;
+}
+
+inline Status PrefixIndex::store(ReplicaId r, Tier tier, std::span<const BlockHash> path, std::size_t first) {
+  const std::scoped_lock lock(mutex_);
+  if (r.slot >= options_.max_replicas) return refuse(Code::out_of_range, "replica slot at or beyond max_replicas");
+  if (!admit(r)) return refuse(Code::stale, "the replica slot has a newer tenant");
+  if (tier != Tier::device) has_lower_.store(true, std::memory_order_release);
+  const bool done = tree_.store(r.slot, static_cast<unsigned>(tier), path, first);
+  end_change();
+  if (!done) return refuse(Code::capacity, "the prefix index is at max_bytes and has nothing older to give up");
+  return {};
+}
+
+inline std::size_t PrefixIndex::remove(ReplicaId r, Tier tier, std::span<const BlockHash> path, std::size_t first) {
+  const std::scoped_lock lock(mutex_);
+  if (r.slot >= options_.max_replicas || r.generation < generations_[r.slot] || !admit(r)) return 0;
+  const std::size_t removed = tree_.remove(r.slot, static_cast<unsigned>(tier), path, first);
+  end_change();
+  return removed;
+}
+
+inline void PrefixIndex::clear(ReplicaId r) {
+  const std::scoped_lock lock(mutex_);
+  if (r.slot >= options_.max_replicas || r.generation < generations_[r.slot]) return;
+  if (r.slot >= slots_.load(std::memory_order_relaxed)) slots_.store(r.slot + 1, std::memory_order_release);
+  generations_[r.slot] = r.generation;
+  if (tree_.ever_held(r.slot)) tree_.clear(r.slot);
+}
+
+inline PrefixIndexStatistics PrefixIndex::statistics() const {
+  const std::scoped_lock lock(mutex_);
+  return {tree_.blocks(), tree_.memberships(), tree_.nodes(), tree_.bytes(), options_.max_bytes,
+          tree_.evicted(), tree_.evicted_blocks(), refused_, tree_.clears()};
+}
+
+inline void PrefixIndex::match(std::span<const BlockHash> path, PrefixMatch& out, const detail::EpochDomain::Guard&) const {
+  const bool lower = has_lower_.load(std::memory_order_acquire);
+  out.begin(tree_.lanes(), slots_.load(std::memory_order_acquire), lower);
+  if (path.empty()) return;
+  const detail::Node* node = tree_.first_node(path[0]);
+  if (node == nullptr) return;
+  match_from(node, path, out);
+  if (!lower) return;
+  // cut-offs of one replica change one by one: a look-up in between must not say less for more tiers
+  for (std::size_t i = out.low_; i < out.high_; ++i) {
+    out.depth(1)[i] = std::max(out.depth(1)[i], out.depth(0)[i]);
+    out.depth(2)[i] = std::max(out.depth(2)[i], out.depth(1)[i]);
+  }
+}
+
+inline void PrefixIndex::match_from(const detail::Node* node, std::span<const BlockHash> path, PrefixMatch& out) const {
+  const detail::Credit credit = tree_.credit();
+  const unsigned tiers = out.has_lower_ ? kTierCount : 1;
+  const std::uint32_t clears = tree_.clears();
+  const auto compare = tree_.compare();
+  std::uint32_t base = 0;
+  while (node != nullptr) {
+    const std::uint32_t seen = node->clears.load(std::memory_order_acquire);
+    const detail::Run* run = node->run.load(std::memory_order_acquire);
+    const std::uint32_t length = run->length.load(std::memory_order_acquire);
+    const auto matched = static_cast<std::uint32_t>(compare(run->hashes(), path.data() + base, std::min<std::size_t>(length, path.size() - base)));
+    if (base == 0) credit.touched(*node, [&out](std::uint32_t first, std::uint32_t count) { out.touch(first, count); });
+    bool through = false;
+    for (unsigned t = 0; t < tiers; ++t) through |= credit(*node, t, out.depth(t), base, matched, seen, seen < clears);
+    const std::uint32_t depth = base + matched;
+    if (depth == path.size() || !through) return;
+    const detail::Node* next = detail::find_branch(node->branches.load(std::memory_order_acquire), matched, path[depth]);
+    if (next == nullptr) {
+      // A writer may just have taken the child into this run: it shows the longer run before it takes the child away.
+      const detail::Run* now = node->run.load(std::memory_order_acquire);
+      if (matched != length || now->length.load(std::memory_order_acquire) <= matched || now->hashes()[matched] != path[depth]) return;
+      for (unsigned t = 0; t < tiers; ++t) credit.undo(*node, out.depth(t), base);
+      continue;
+    }
+    node = next;
+    base = depth;
+  }
+}
 
 }  // namespace warmroute
