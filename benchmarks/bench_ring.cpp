@@ -56,7 +56,9 @@ const std::vector<std::uint64_t>& keys() {
   return hashes;
 }
 
-HashRing ring_of(benchmark::State& state) { return HashRing::build(fleet(static_cast<std::size_t>(state.range(0)))).value(); }
+HashRing ring_of(benchmark::State& state) {
+  return HashRing::build(fleet(static_cast<std::size_t>(state.range(0)))).value();
+}
 
 /// Calls `pick(key)` with one key after the other.
 template <class Pick>
@@ -174,7 +176,8 @@ void baseline_jump(benchmark::State& state) {
     for (std::int64_t next = 0; next < n;) {
       bucket = next;
       key = key * 2862933555777941757U + 1;
-      next = static_cast<std::int64_t>(static_cast<double>(bucket + 1) * (0x1p31 / static_cast<double>((key >> 33) + 1)));
+      next =
+          static_cast<std::int64_t>(static_cast<double>(bucket + 1) * (0x1p31 / static_cast<double>((key >> 33) + 1)));
     }
     return bucket;
   });

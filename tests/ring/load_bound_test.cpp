@@ -20,9 +20,11 @@ std::int64_t sum(const Loads& loads) {
   return total;
 }
 
-/// The split, written with wide arithmetic and no short cuts: cumulative floors of ceil((total + request) * percent / 100).
-std::vector<std::int64_t> naive_shares(const HashRing& ring, std::int64_t percent, std::int64_t request, std::int64_t total) {
-  const detail::uint128 slots = (static_cast<detail::uint128>(total + request) * static_cast<detail::uint128>(percent) + 99) / 100;
+/// The split in wide arithmetic and with no short cuts: cumulative floors of ceil((total + request) * percent / 100).
+std::vector<std::int64_t> naive_shares(const HashRing& ring, std::int64_t percent, std::int64_t request,
+                                       std::int64_t total) {
+  const detail::uint128 slots =
+      (static_cast<detail::uint128>(total + request) * static_cast<detail::uint128>(percent) + 99) / 100;
   std::vector<std::int64_t> shares;
   detail::uint128 before = 0;
   for (std::uint32_t i = 0; i < ring.size(); ++i) {
@@ -60,9 +62,9 @@ TEST(LoadShares, SplitEveryUnitExactlyByWeight) {
 
 TEST(LoadShares, TakeTheFactorAsADecimalNumber) {
   const HashRing ring = ring_of(fleet(1));
-  EXPECT_EQ(LoadShares(ring, 1.1, 1, 9).share(0), 11);    // 10 * 1.1 is a hair above 11 in binary
-  EXPECT_EQ(LoadShares(ring, 1.25, 1, 9).share(0), 13);   // 12.5 rounded up
-  EXPECT_EQ(LoadShares(ring, 0.5, 1, 9).share(0), 10);    // never below the load itself
+  EXPECT_EQ(LoadShares(ring, 1.1, 1, 9).share(0), 11);   // 10 * 1.1 is a hair above 11 in binary
+  EXPECT_EQ(LoadShares(ring, 1.25, 1, 9).share(0), 13);  // 12.5 rounded up
+  EXPECT_EQ(LoadShares(ring, 0.5, 1, 9).share(0), 10);   // never below the load itself
   EXPECT_EQ(LoadShares(ring, std::numeric_limits<double>::quiet_NaN(), 1, 9).share(0), 10);
 }
 
@@ -120,8 +122,8 @@ TEST_P(BoundAtArrival, IsNeverExceededForRandomWeightsWhileRequestsComeAndGo) {
 
 INSTANTIATE_TEST_SUITE_P(Units, BoundAtArrival,
                          testing::Values(Case{1.0, 1, SpillOrder::clockwise}, Case{1.25, 1, SpillOrder::permuted},
-                                         Case{1.5, 100'000, SpillOrder::clockwise}, Case{1.05, 5'000, SpillOrder::permuted},
-                                         Case{2.0, 1, SpillOrder::clockwise}));
+                                         Case{1.5, 100'000, SpillOrder::clockwise},
+                                         Case{1.05, 5'000, SpillOrder::permuted}, Case{2.0, 1, SpillOrder::clockwise}));
 
 TEST(BoundedPick, IsTheFirstSuccessorBelowItsShare) {
   std::mt19937_64 random(32);
@@ -218,7 +220,8 @@ TEST(BoundedPickAmong, SplitsTheLoadOverTheEligibleOnly) {
     // (70 + 1) * 1.5 / 2 = 54: both pass, although a tenth of the allowance would be 11.
     EXPECT_EQ(bounded_pick_among(ring, key, LoadBound{}, 1, load_of, eligible), (BoundedPick{first, 1, false, false}));
   }
-  const auto none = bounded_pick_among(ring, 1, LoadBound{}, 1, [](auto) { return 0; }, [](auto) { return false; });
+  const auto none = bounded_pick_among(
+      ring, 1, LoadBound{}, 1, [](auto) { return 0; }, [](auto) { return false; });
   EXPECT_EQ(none, BoundedPick{});
 }
 
@@ -230,8 +233,10 @@ TEST(BoundedPickAmong, AlwaysFindsSomebodyBelowItsShare) {
     for (const auto& m : ring.members()) loads[m.member] = static_cast<std::int64_t>(random() % 4);
     const std::uint64_t mask = random() | 1;
     const auto eligible = [&](std::uint32_t m) { return (mask >> (m % 64) & 1) != 0; };
-    if (std::none_of(ring.members().begin(), ring.members().end(), [&](const auto& m) { return eligible(m.member); })) continue;
-    const auto pick = bounded_pick_among(ring, random(), LoadBound{.factor = 1.0}, 1, [&](auto m) { return loads[m]; }, eligible);
+    if (std::none_of(ring.members().begin(), ring.members().end(), [&](const auto& m) { return eligible(m.member); }))
+      continue;
+    const auto pick = bounded_pick_among(
+        ring, random(), LoadBound{.factor = 1.0}, 1, [&](auto m) { return loads[m]; }, eligible);
     ASSERT_TRUE(eligible(pick.member));
     ASSERT_FALSE(pick.over_bound);
   }

@@ -10,7 +10,8 @@ namespace {
 using namespace test;
 
 /// Cuts the key space at every point of both rings and asks both naive rings about each piece.
-std::map<std::pair<std::string, std::string>, detail::uint128> naive_flows(const NaiveRing& before, const NaiveRing& after) {
+std::map<std::pair<std::string, std::string>, detail::uint128> naive_flows(const NaiveRing& before,
+                                                                           const NaiveRing& after) {
   std::set<std::uint64_t> ends{~std::uint64_t{0}};
   for (const std::uint64_t hash : before.hashes()) ends.insert(hash);
   for (const std::uint64_t hash : after.hashes()) ends.insert(hash);

@@ -1,4 +1,4 @@
-/// The ring written down as its rule says, by linear scans, to run beside the real one; and helpers of the ring's tests.
+/// The ring written down as its rule says, by linear scans, to run beside the real one; and helpers of its tests.
 #pragma once
 
 #include <algorithm>

@@ -16,13 +16,16 @@ std::uint64_t number(element e) { return std::stoull(text(e)); }
 
 Members members_of(element list) {
   Members members;
-  for (const element m : list) members.push_back({text(m["ring_id"]), static_cast<std::uint32_t>(members.size()), double(m["weight"])});
+  for (const element m : list)
+    members.push_back({text(m["ring_id"]), static_cast<std::uint32_t>(members.size()), double(m["weight"])});
   return members;
 }
 
 class RingVectors : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_FALSE(parser_.load(std::string(WARMROUTE_TEST_DATA) + "/ring_vectors.json").get(root_)); }
+  void SetUp() override {
+    ASSERT_FALSE(parser_.load(std::string(WARMROUTE_TEST_DATA) + "/ring_vectors.json").get(root_));
+  }
   simdjson::dom::parser parser_;
   element root_;
 };
@@ -40,7 +43,8 @@ TEST_F(RingVectors, PlaceEveryFleetAndAnswerEveryLookup) {
     for (const element lookup : fleet["lookups"]) {
       std::vector<std::string> expected, got;
       for (const element id : lookup["successors"]) expected.push_back(text(id));
-      for (const std::uint32_t m : successors(ring, number(lookup["key"]), expected.size())) got.push_back(members[m].ring_id);
+      for (const std::uint32_t m : successors(ring, number(lookup["key"]), expected.size()))
+        got.push_back(members[m].ring_id);
       EXPECT_EQ(got, expected) << "key " << text(lookup["key"]);
       EXPECT_EQ(members[ring.home(number(lookup["key"]))].ring_id, expected.front());
       last_keys.push_back(text(lookup["key"]));
@@ -72,13 +76,15 @@ TEST_F(RingVectors, MeasureEveryMovement) {
   std::size_t movements = 0;
   for (const element expected : root_["movements"]) {
     SCOPED_TRACE(text(expected["name"]));
-    const Movement got = movement_between(ring_of(members_of(expected["before"])), ring_of(members_of(expected["after"])));
+    const Movement got =
+        movement_between(ring_of(members_of(expected["before"])), ring_of(members_of(expected["after"])));
     EXPECT_EQ(got.moved.decimal(), text(expected["moved_of_2^64"]));
     EXPECT_EQ(got.fraction(), double(expected["fraction"]));
     ++movements;
     if (expected["flows"].is_null()) continue;
     std::vector<std::string> wanted, flows;
-    for (const element f : expected["flows"]) wanted.push_back(text(f["from"]) + " > " + text(f["to"]) + " " + text(f["length"]));
+    for (const element f : expected["flows"])
+      wanted.push_back(text(f["from"]) + " > " + text(f["to"]) + " " + text(f["length"]));
     for (const KeyFlow& f : got.flows) flows.push_back(f.from + " > " + f.to + " " + f.span.decimal());
     EXPECT_EQ(flows, wanted);
   }

@@ -46,8 +46,9 @@ inline std::uint32_t checked_ring_points(const std::string& label, double weight
   }
   const double wanted = ring_points_wanted(weight, options.points_per_unit);
   if (wanted > options.max_points) {
-    faults.add(Code::capacity, label + ": weight " + std::to_string(weight) + " is too large, it alone needs more than max_points = " +
-                                   std::to_string(options.max_points));
+    faults.add(Code::capacity,
+               label + ": weight " + std::to_string(weight) +
+                   " is too large, it alone needs more than max_points = " + std::to_string(options.max_points));
     return 0;
   }
   return static_cast<std::uint32_t>(wanted);
@@ -63,17 +64,19 @@ inline void check_ring_options(const RingOptions& options, RingFaults& faults) {
 
 inline void check_ring_total(std::uint64_t points, const RingOptions& options, RingFaults& faults) {
   if (points <= options.max_points) return;
-  faults.add(Code::capacity, std::to_string(points) + " points are more than max_points = " + std::to_string(options.max_points) +
+  faults.add(Code::capacity, std::to_string(points) +
+                                 " points are more than max_points = " + std::to_string(options.max_points) +
                                  "; lower points_per_unit for the whole fleet or raise max_points");
 }
 
 /// Names every ring_id and every member number that occurs twice. `order` sorts the members by ring_id.
-inline void check_ring_duplicates(std::span<const RingMember> members, std::vector<std::size_t>& order, RingFaults& faults) {
+inline void check_ring_duplicates(std::span<const RingMember> members, std::vector<std::size_t>& order,
+                                  RingFaults& faults) {
   const auto report = [&](auto same, const char* what) {
     for (std::size_t i = 1; i < order.size(); ++i) {
       if (!same(members[order[i - 1]], members[order[i]])) continue;
-      faults.add(Code::already_exists, ring_member_label(members[order[i]].ring_id, order[i]) + ": same " + what + " as " +
-                                           ring_member_label(members[order[i - 1]].ring_id, order[i - 1]));
+      faults.add(Code::already_exists, ring_member_label(members[order[i]].ring_id, order[i]) + ": same " + what +
+                                           " as " + ring_member_label(members[order[i - 1]].ring_id, order[i - 1]));
     }
   };
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return members[a].member < members[b].member; });
@@ -107,7 +110,8 @@ inline Result<HashRing> HashRing::build(std::span<const RingMember> members, Rin
   detail::RingFaults faults;
   detail::check_ring_options(options, faults);
   if (members.size() > kMaxRingMembers) {
-    faults.add(Code::capacity, std::to_string(members.size()) + " members are more than " + std::to_string(kMaxRingMembers));
+    faults.add(Code::capacity,
+               std::to_string(members.size()) + " members are more than " + std::to_string(kMaxRingMembers));
   }
   std::uint64_t total = 0;
   std::vector<std::size_t> order(members.size());
@@ -182,14 +186,14 @@ inline Result<HashRing> HashRing::with_points(std::size_t index, std::uint32_t p
   change.owner = static_cast<std::uint16_t>(index);
   if (points == 0) change.renumber = -1;
   if (!present) change.renumber = 1;
-  auto& hashes = points > had ? change.fresh : change.gone;
-  detail::append_ring_points(ring_id, std::min(had, points), std::max(had, points), options_.seed, hashes);
-  std::sort(hashes.begin(), hashes.end());
+  change.adding = points > had;
+  detail::append_ring_points(ring_id, std::min(had, points), std::max(had, points), options_.seed, change.hashes);
+  std::sort(change.hashes.begin(), change.hashes.end());
   if (empty()) {
     const std::array<std::uint32_t, 2> only{0, points};
-    ring.tables_ = detail::sort_ring(hashes, only);
+    ring.tables_ = detail::sort_ring(change.hashes, only);
   } else {
-    ring.tables_ = detail::change_ring(tables_, change);
+    ring.tables_ = detail::change_ring(tables_, change, ring.size());
   }
   return ring;
 }
@@ -220,7 +224,8 @@ inline Result<HashRing> HashRing::with_weight(std::string_view ring_id, double w
   detail::RingFaults faults;
   RingMember changed = members_[index];
   changed.weight = weight;
-  const std::uint32_t points = detail::checked_ring_points(detail::ring_label("member", changed.ring_id), weight, options_, faults);
+  const std::uint32_t points =
+      detail::checked_ring_points(detail::ring_label("member", changed.ring_id), weight, options_, faults);
   if (faults.any()) return std::move(faults).error();
   return with_points(index, points, std::move(changed));
 }
@@ -233,7 +238,8 @@ inline Result<HashRing> HashRing::with_member(std::string_view ring_id, std::uin
   const bool taken = member != changed.member && std::find(numbers_.begin(), numbers_.end(), member) != numbers_.end();
   changed.member = member;
   detail::check_ring_name(changed, detail::ring_label("member", changed.ring_id), faults);
-  if (taken) faults.add(Code::already_exists, std::string("number ").append(std::to_string(member)).append(" is on the ring"));
+  if (taken)
+    faults.add(Code::already_exists, std::string("number ").append(std::to_string(member)).append(" is on the ring"));
   if (faults.any()) return std::move(faults).error();
   return with_points(index, points_of(index), std::move(changed));
 }
@@ -241,26 +247,21 @@ inline Result<HashRing> HashRing::with_member(std::string_view ring_id, std::uin
 inline std::size_t HashRing::successors(std::uint64_t key, std::span<std::uint32_t> out) const noexcept {
   const std::size_t wanted = std::min(out.size(), size());
   if (wanted == 0) return 0;
-  if (wanted > 4) {
-    RingWalk walk(*this, key);
-    for (std::size_t i = 0; i < wanted; ++i) out[i] = walk.next();
-    return wanted;
+  // The window of the key's point names its first distinct owners; it is rarely too short for a few.
+  const detail::RingPoint* const window = tables_.entries.data() + tables_.locate(key);
+  std::uint32_t firsts = window->firsts;
+  for (std::size_t count = 0; count < wanted; ++count) {
+    if (firsts == 0) return walk_successors(key, out.first(wanted));
+    out[count] = numbers_[window[std::countr_zero(firsts)].owner];
+    firsts &= firsts - 1;
   }
-  // Up to four, the usual case, all comparisons are made at once and the new entry is written before it is known to be
-  // new: the only branch left is the end of the loop.
-  std::array<std::uint32_t, 4> seen{kNoMember, kNoMember, kNoMember, kNoMember};
-  const std::uint16_t* const owners = tables_.owners.data();
-  const std::size_t points = this->points();
-  std::size_t count = 0;
-  for (std::size_t i = point_at(key); count < wanted; i = i + 1 == points ? 0 : i + 1) {
-    const std::uint32_t index = owners[i];
-    const unsigned known = static_cast<unsigned>(index == seen[0]) | static_cast<unsigned>(index == seen[1]) |
-                           static_cast<unsigned>(index == seen[2]);
-    seen[count] = index;  // what stays behind when it is known is known too, and does no harm
-    count += 1U - known;
-  }
-  for (std::size_t i = 0; i < wanted; ++i) out[i] = numbers_[seen[i]];
   return wanted;
+}
+
+inline std::size_t HashRing::walk_successors(std::uint64_t key, std::span<std::uint32_t> out) const noexcept {
+  RingWalk walk(*this, key);
+  for (std::uint32_t& member : out) member = walk.next();
+  return out.size();
 }
 
 inline std::vector<KeySpan> HashRing::shares() const {
@@ -269,18 +270,19 @@ inline std::vector<KeySpan> HashRing::shares() const {
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t before = tables_.hashes[i == 0 ? count - 1 : i - 1];
     const std::uint64_t length = tables_.hashes[i] - before;
-    spans[tables_.owners[i]].keys += length;
+    spans[tables_.entries[i].owner].keys += length;
   }
   // All arcs are zero modulo 2^64 when all points lie on one place: its first owner has everything.
-  if (count != 0 && tables_.hashes[0] == tables_.hashes[count - 1]) spans[tables_.owners[0]] = KeySpan::everything();
+  if (count != 0 && tables_.hashes[0] == tables_.hashes[count - 1])
+    spans[tables_.entries[0].owner] = KeySpan::everything();
   return spans;
 }
 
 inline std::size_t HashRing::memory_bytes() const noexcept {
   std::size_t bytes = sizeof(*this) + tables_.hashes.capacity() * sizeof(std::uint64_t) +
-                      tables_.owners.capacity() * sizeof(std::uint16_t) + tables_.buckets.capacity() * sizeof(std::uint32_t) +
-                      members_.capacity() * sizeof(RingMember) + numbers_.capacity() * sizeof(std::uint32_t) +
-                      points_before_.capacity() * sizeof(std::uint32_t);
+                      tables_.entries.capacity() * sizeof(detail::RingPoint) +
+                      tables_.buckets.capacity() * sizeof(std::uint32_t) + members_.capacity() * sizeof(RingMember) +
+                      numbers_.capacity() * sizeof(std::uint32_t) + points_before_.capacity() * sizeof(std::uint32_t);
   for (const RingMember& m : members_) bytes += m.ring_id.capacity();
   return bytes;
 }

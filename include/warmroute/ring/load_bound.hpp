@@ -24,8 +24,8 @@ struct LoadBound {
   /// 64 members, 1.5 a quarter, at 3 % against 12 % with 8 members.
   double factor = 1.5;
   SpillOrder order = SpillOrder::clockwise;
-  std::uint64_t spill_seed = 0;     ///< of SpillOrder::permuted
-  std::uint32_t max_probes = 0;     ///< members looked at before the least loaded of these is taken; 0 = all
+  std::uint64_t spill_seed = 0;  ///< of SpillOrder::permuted
+  std::uint32_t max_probes = 0;  ///< members looked at before the least loaded of these is taken; 0 = all
 
   /// errors: invalid_argument.
   [[nodiscard]] Status validate() const {
@@ -86,7 +86,8 @@ class LoadShares {
   }
 
   /// returns: whether member a with load_a stands better than b with load_b, relative to their shares.
-  [[nodiscard]] bool lighter(std::uint32_t a, std::int64_t load_a, std::uint32_t b, std::int64_t load_b) const noexcept {
+  [[nodiscard]] bool lighter(std::uint32_t a, std::int64_t load_a, std::uint32_t b,
+                             std::int64_t load_b) const noexcept {
     const auto units = [](std::int64_t load) { return load < 0 ? 0 : static_cast<std::uint64_t>(load); };
     return detail::uint128{units(load_a)} * ring_->points_of(b) < detail::uint128{units(load_b)} * ring_->points_of(a);
   }
@@ -120,7 +121,7 @@ BoundedPick walk_bounded(const HashRing& ring, std::uint64_t key, const LoadBoun
   std::uint32_t first = kNoMember;
   RingWalk walk(ring, key, bound.order, bound.spill_seed);
   for (std::uint32_t index = walk.next_index(); index != kNoMember; index = walk.next_index()) {
-    const std::uint32_t member = ring.members()[index].member;
+    const std::uint32_t member = ring.member_at(index);
     if (!eligible(member)) continue;
     if (first == kNoMember) first = member;
     const std::int64_t load = load_of(member);
@@ -131,7 +132,8 @@ BoundedPick walk_bounded(const HashRing& ring, std::uint64_t key, const LoadBoun
       return pick;
     }
     const std::int64_t room = std::numeric_limits<std::int64_t>::max() - std::max<std::int64_t>(load, 0);
-    const std::int64_t with_request = std::max<std::int64_t>(load, 0) + std::min(std::max<std::int64_t>(request, 0), room);
+    const std::int64_t with_request =
+        std::max<std::int64_t>(load, 0) + std::min(std::max<std::int64_t>(request, 0), room);
     if (best == kNoMember || shares.lighter(index, with_request, best, best_load)) {
       best = index;
       best_load = with_request;
@@ -139,7 +141,7 @@ BoundedPick walk_bounded(const HashRing& ring, std::uint64_t key, const LoadBoun
     if (pick.probes == bound.max_probes) break;
   }
   if (best == kNoMember) return pick;
-  pick.member = ring.members()[best].member;
+  pick.member = ring.member_at(best);
   pick.diverted = pick.member != first;
   pick.over_bound = true;
   return pick;
@@ -156,6 +158,9 @@ BoundedPick bounded_pick(const HashRing& ring, std::uint64_t key, const LoadBoun
                          std::int64_t total, LoadOf&& load_of) {
   if (ring.empty()) return {};
   const LoadShares shares(ring, bound.factor, request, total);
+  const std::uint32_t home = ring.home_index(key);
+  const std::uint32_t member = ring.member_at(home);
+  if (shares.passes(home, load_of(member))) return {member, 1, false, false};  // nearly always: no walk is set up
   return detail::walk_bounded(ring, key, bound, shares, request, load_of, [](std::uint32_t) { return true; });
 }
 
@@ -167,7 +172,7 @@ BoundedPick bounded_pick_among(const HashRing& ring, std::uint64_t key, const Lo
   std::int64_t total = 0;
   std::uint32_t points = 0;
   for (std::uint32_t index = 0; index < ring.size(); ++index) {
-    const std::uint32_t member = ring.members()[index].member;
+    const std::uint32_t member = ring.member_at(index);
     if (!eligible(member)) continue;
     points += ring.points_of(index);
     const std::int64_t load = std::max<std::int64_t>(load_of(member), 0);

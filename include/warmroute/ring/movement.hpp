@@ -1,8 +1,8 @@
-/// What a change of the ring does to the keys: the exact part of the key space that gets another home, and from whom to
-/// whom, before it is published.
+/// What a change of the ring does to the keys: the exact part of the key space that gets another home, and from whom
+/// to whom, before it is published.
 ///
-/// Invariant: spans are exact (2^64 keys, no sampling) and the flows add up to `moved`. Members are told apart by ring_id;
-/// a slot that another replica serves has not moved. Does not: weigh keys by traffic; a hot key is one key here.
+/// Invariant: spans are exact (2^64 keys, no sampling) and the flows add up to `moved`. Members are told apart by
+/// ring_id; a slot that another replica serves has not moved. Does not: weigh keys by traffic; a hot key is one key.
 #pragma once
 
 #include <algorithm>
