@@ -93,7 +93,7 @@ void draw_ttft(Canvas& canvas, const Box& box, const std::vector<Report>& report
                  mean_x, box.y, mean_x, box.y + box.height, colour_of(i));
   }
   canvas.text(box.x + box.width, box.y + box.height + 36, "end", "fill=\"#4b5563\" font-size=\"11\"",
-              "simulated time, logarithmic; dashed: mean");
+              "simulated time, logarithmic scale; dashed: mean");
 }
 
 void draw_hits(Canvas& canvas, const Box& box, const std::vector<Report>& reports) {
@@ -102,11 +102,15 @@ void draw_hits(Canvas& canvas, const Box& box, const std::vector<Report>& report
     bound = std::max(bound, r.bound_ratio);
     top = std::max({top, r.hit_ratio, r.bound_ratio});
   }
-  top = std::min(1.0, std::ceil(top * 1.1 * 20) / 20);
+  double step_size = 0.25;  // a round number of percent, so that four steps hold the highest bar
+  for (const double candidate : {0.2, 0.15, 0.1, 0.05, 0.025}) {
+    if (candidate * 4 >= top * 1.02) step_size = candidate;
+  }
+  top = step_size * 4;
   const auto y_of = [&](double ratio) { return box.y + box.height * (1 - ratio / top); };
   canvas.text(box.x, box.y - 14, "start", "font-weight=\"bold\" font-size=\"14\"", "Input tokens served from caches");
   for (int step = 0; step <= 4; ++step) {
-    const double ratio = top * step / 4;
+    const double ratio = step_size * step;
     canvas.line(box.x, y_of(ratio), box.x + box.width, y_of(ratio), "#e5e7eb", 1);
     char label[32];
     std::snprintf(label, sizeof label, "%.3g %%", ratio * 100);
@@ -119,12 +123,17 @@ void draw_hits(Canvas& canvas, const Box& box, const std::vector<Report>& report
                  std::max(0.0, box.y + box.height - y_of(reports[i].hit_ratio)), colour_of(i));
     char label[32];
     std::snprintf(label, sizeof label, "%.1f %%", reports[i].hit_ratio * 100);
-    canvas.text(x + slot * 0.3, y_of(reports[i].hit_ratio) - 6, "middle", "font-weight=\"bold\"", label);
+    const double bar_top = y_of(reports[i].hit_ratio);
+    const bool fits_inside = box.y + box.height - bar_top > 24;
+    canvas.text(x + slot * 0.3, fits_inside ? bar_top + 17 : bar_top - 6, "middle",
+                fits_inside ? "font-weight=\"bold\" fill=\"#ffffff\"" : "font-weight=\"bold\"", label);
   }
   if (bound > 0) {
     canvas.print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#111827\" stroke-dasharray=\"5 4\"/>\n", box.x, y_of(bound),
                  box.x + box.width, y_of(bound));
-    canvas.text(box.x + box.width, y_of(bound) - 5, "end", "fill=\"#111827\" font-size=\"11\"", "one infinite cache");
+    char label[64];
+    std::snprintf(label, sizeof label, "dashed: one infinite cache, %.1f %%", bound * 100);
+    canvas.text(box.x + box.width, box.y + box.height + 18, "end", "fill=\"#4b5563\" font-size=\"11\"", label);
   }
 }
 
