@@ -1,3 +1,171 @@
 #!/usr/bin/env bash
-echo "demo: the programs are not built in this checkout" >&2
-exit 1
+# The demo: four simulated model servers, the gateway, and requests of a real trace, once per policy, each time with empty
+# caches; then fifty agents behind one system prompt. ./dev demo builds the programs and calls this.
+set -euo pipefail
+root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." && pwd)
+cd "$root"
+
+binaries=${WARMROUTE_DEMO_BINARIES:-build/release}
+out=build/demo
+trace=benchmarks/data/mooncake_conversation_1200.jsonl
+profile=70b-8xh100
+replicas=4
+load=0.8
+requests=1200
+time_scale=8
+agents=50
+turns=5
+keep=0
+
+usage() {
+  cat <<END
+usage: ./dev demo [--requests N] [--load X] [--time-scale X] [--agents N] [--turns N] [--keep]
+
+Starts $replicas simulated model servers ($profile) and the gateway on free ports of the loopback, sends the first N requests
+of a public conversation trace through it (default $requests, at the rate at which prefill without caches would keep the
+servers busy $load of the time), with the policies round_robin, consistent_hash (sticky on the first 1,024 tokens) and
+cost (warmroute's own), each time with empty caches. Then $agents agents that share one system prompt, round_robin against cost.
+All times are simulated ones; --time-scale says how many simulated seconds pass in a real one (default $time_scale; more
+than the machine can follow shows as late requests).
+  --keep  leave servers and gateway of the last run up, and say how to talk to them
+
+Results lie in $out: a JSON file per run, logs, plot.svg. All processes are ended on every way out.
+END
+}
+
+say() { printf '%s\n' "$*"; }
+die() { printf 'demo: %s\n' "$*" >&2; exit 1; }
+
+while (($#)); do
+  case $1 in
+    --requests | --load | --time-scale | --agents | --turns)
+      [[ $# -ge 2 && $2 =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "$1 needs a number"
+      name=${1#--}
+      printf -v "${name//-/_}" '%s' "$2"
+      shift
+      ;;
+    --keep) keep=1 ;;
+    -h | --help) usage; exit 0 ;;
+    *) die "unknown option '$1'; see ./dev demo --help" ;;
+  esac
+  shift
+done
+
+# ---------------------------------------------------------------- processes
+
+pids=()
+stop_all() {
+  local pid i
+  ((${#pids[@]} > 0)) || return 0
+  kill -TERM "${pids[@]}" 2>/dev/null || true
+  for i in {1..50}; do
+    for pid in "${pids[@]}"; do
+      if kill -0 "$pid" 2>/dev/null; then sleep 0.1; continue 2; fi
+    done
+    break
+  done
+  kill -KILL "${pids[@]}" 2>/dev/null || true
+  wait "${pids[@]}" 2>/dev/null || true
+  pids=()
+}
+trap stop_all EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# start <log> <program> <arguments...>: returns when it listens; sets `port`.
+port=
+start() {
+  local log=$1 i
+  shift
+  : >"$log"
+  "$@" >>"$log" 2>&1 &
+  pids+=($!)
+  for i in {1..100}; do
+    port=$(sed -n 's/^warmroute-[a-z]* .*on [0-9.]*:\([0-9]*\)[, ].*/\1/p' "$log" | head -n 1)
+    if [[ -n $port ]]; then return 0; fi
+    if ! kill -0 "${pids[-1]}" 2>/dev/null; then break; fi
+    sleep 0.05
+  done
+  cat "$log" >&2
+  die "${1##*/} did not start, see above"
+}
+
+# start_fleet <policy>: fresh servers with empty caches behind a fresh gateway; sets `url`.
+url=
+start_fleet() {
+  local policy=$1 i flags=()
+  for ((i = 0; i < replicas; ++i)); do
+    start "$out/engine-$i.log" "$binaries/examples/engine/warmroute-engine" --port 0 --name "gpu-$i" \
+      --profile "$profile" --time-scale "$time_scale"
+    flags+=(--replica "gpu-$i=127.0.0.1:$port")
+  done
+  start "$out/gateway-$policy.log" "$binaries/examples/gateway/warmroute-gateway" --port 0 "${flags[@]}" --policy "$policy" \
+    --tokenizer toy --profile "$profile" --time-scale "$time_scale"
+  url=http://127.0.0.1:$port
+}
+
+# replay <label> <policy> <flags...>: one run, its figures in $out/<label>.json.
+lost=0
+replay() {
+  local label=$1 policy=$2 status=0
+  shift 2
+  stop_all
+  start_fleet "$policy"
+  say ""
+  say "== $label"
+  "$binaries/benchmarks/replay/warmroute-replay" --url "$url" --time-scale "$time_scale" --replicas "$replicas" \
+    --profile "$profile" --label "$label" --json "$out/$label.json" "$@" >"$out/$label.txt" || status=$?
+  if ((status > 1)); then
+    cat "$out/$label.txt"
+    die "the run '$label' ended with status $status; logs are in $root/$out"
+  fi
+  # 1: some requests were not answered. The table and the last lines of the demo say how many.
+  if ((status == 1)); then lost=1; fi
+}
+
+compare() {
+  local svg=$1 files=() label
+  shift
+  for label in "$@"; do files+=("$out/$label.json"); done
+  "$binaries/benchmarks/replay/warmroute-replay" --compare --svg "$svg" "${files[@]}"
+}
+
+# ---------------------------------------------------------------- the runs
+
+for program in examples/engine/warmroute-engine examples/gateway/warmroute-gateway benchmarks/replay/warmroute-replay; do
+  [[ -x $binaries/$program ]] || die "$binaries/$program is not there; ./dev demo builds it"
+done
+[[ -f $trace ]] || die "$trace is missing from this checkout"
+rm -rf "$out"
+mkdir -p "$out"
+
+say "$requests requests of a conversation trace, load $load of what $replicas x $profile prefill without caches, time x$time_scale"
+started=$SECONDS
+trace_flags=(--trace "$trace" --limit "$requests" --load "$load")
+replay round_robin round_robin "${trace_flags[@]}"
+replay sticky consistent_hash "${trace_flags[@]}"
+replay warmroute cost "${trace_flags[@]}"
+agent_flags=(--scenario agents --agents "$agents" --turns "$turns")
+replay agents_round_robin round_robin "${agent_flags[@]}"
+replay agents_warmroute cost "${agent_flags[@]}"
+
+say ""
+say "== The trace (simulated time)"
+compare "$out/plot.svg" round_robin sticky warmroute
+say ""
+say "== $agents agents behind one system prompt (simulated time)"
+compare "$out/agents.svg" agents_round_robin agents_warmroute
+say ""
+python3 scripts/demo_summary.py "$out" || lost=1
+say "took $((SECONDS - started)) s; figures, logs and plots: $root/$out"
+say "plot: $root/$out/plot.svg"
+
+if ((keep == 1)); then
+  say ""
+  say "Still up until you press Ctrl-C (policy cost, model toy-70b), for example:"
+  say "  curl -s $url/v1/chat/completions -H 'content-type: application/json' \\"
+  say "    -d '{\"model\":\"toy-70b\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}'"
+  say "  curl -s $url/metrics"
+  wait
+fi
+exit "$lost"
