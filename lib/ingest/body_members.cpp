@@ -60,7 +60,7 @@ int find_slot(const void* context, std::string_view raw_key, bool escaped) {
   const std::uint8_t api = bit(*static_cast<const BodyApi*>(context));
   for (std::size_t i = 0; i < kMembers.size(); ++i) {
     if ((kMembers[i].apis & api) == 0) continue;
-    if (escaped ? string_equals(raw_key, true, kMembers[i].name) : raw_key == kMembers[i].name) return static_cast<int>(i);
+    if (escaped ? decodes_to(raw_key, kMembers[i].name) : raw_key == kMembers[i].name) return static_cast<int>(i);
   }
   return -1;
 }

@@ -79,11 +79,11 @@ bool BodyReader::write_tool(NodeIndex tool) {
   tape.collect(tool, kNames, m);
   const auto [type, function, name] = m;
   if (!is_string(type, "type")) return false;
-  const bool says_function = type == kNoNode || tape.equals(type, "function");
+  const bool says_function = type == kNoNode || tape.is(type, "function");
   if (says_function && function != kNoNode && tape.kind(function) == NodeKind::object) {
     write_function(function, false);
   } else if (function == kNoNode && name != kNoNode &&
-             (says_function || (api_ == BodyApi::messages && tape.equals(type, "custom")))) {
+             (says_function || (api_ == BodyApi::messages && tape.is(type, "custom")))) {
     write_function(tool, true);
   } else {
     write_opaque(Frame::other_tool, tool);

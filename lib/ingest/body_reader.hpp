@@ -58,7 +58,7 @@ class BodyReader {
     return node == kNoNode ? fail_missing(leaf) : is_string(node, leaf);
   }
   /// Absent, or a string without a byte (of valid text: begin == end).
-  [[nodiscard]] bool blank(NodeIndex string) const noexcept { return string == kNoNode || tape.raw(string).empty(); }
+  [[nodiscard]] bool blank(NodeIndex string) const noexcept { return string == kNoNode || tape.view(string).empty(); }
 
   // --- writers that the APIs share -------------------------------------------------------------------------------------
 

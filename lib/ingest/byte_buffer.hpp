@@ -19,6 +19,7 @@ class ByteBuffer {
   void reserve_more(std::size_t bytes) {
     if (capacity_ - size_ < bytes) grow(bytes);
   }
+  [[nodiscard]] const char* data() const noexcept { return data_.get(); }
   [[nodiscard]] char* end() noexcept { return data_.get() + size_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }

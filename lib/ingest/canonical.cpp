@@ -17,17 +17,13 @@ bool looks_binary(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f' && c != '"' && c != '{'; });
 }
 
+std::string_view bytes_of(const XXH128_canonical_t& hash) noexcept {
+  return {reinterpret_cast<const char*>(hash.digest), sizeof hash.digest};
+}
+
 }  // namespace
 
-void Canonical::text(NodeIndex string) {
-  const std::string_view raw = tape_.raw(string);
-  if (!tape_[string].escaped) {
-    buffer_.append(raw);
-    return;
-  }
-  buffer_.reserve_more(raw.size() + kDecodeSlack);
-  buffer_.set_end(decode_string(raw, buffer_.end()));
-}
+void Canonical::text(NodeIndex string) { buffer_.append(tape_.view(string)); }
 
 void Canonical::json(NodeIndex node, const JsonStyle& style) { value(node, style, 0); }
 
@@ -37,10 +33,10 @@ void Canonical::value(NodeIndex node, const JsonStyle& style, int level) {
     case NodeKind::object: object(node, style, level); return;
     case NodeKind::array: array(node, style, level); return;
     case NodeKind::string: quoted(node, style.digest_blobs); return;
-    case NodeKind::numbers: number(tape_.raw(node)); return;
+    case NodeKind::numbers: number(tape_.view(node)); return;
     case NodeKind::true_value:
     case NodeKind::false_value:
-    case NodeKind::null_value: buffer_.append(tape_.raw(node)); return;
+    case NodeKind::null_value: buffer_.append(tape_.view(node)); return;
   }
 }
 
@@ -60,7 +56,7 @@ void Canonical::array(NodeIndex node, const JsonStyle& style, int level) {
 }
 
 void Canonical::numbers(NodeIndex run, bool& first) {
-  std::string_view rest = tape_.raw(run);
+  std::string_view rest = tape_.view(run);
   while (!rest.empty()) {
     const std::size_t length = std::min(rest.find_first_of(", \n\r\t"), rest.size());
     if (length != 0) {
@@ -81,12 +77,13 @@ void Canonical::object(NodeIndex node, const JsonStyle& style, int level) {
   const std::size_t from = members_.size();
   for (NodeIndex key = JsonTape::first(node); key != tape_.end(node); key = tape_.after(tape_.after(key))) {
     if (level == 0 && skipped(key, style)) continue;
-    members_.push_back({key, tape_.after(key), key_hash(key)});
+    const std::string_view name = tape_.view(key);
+    members_.push_back({key, tape_.after(key), XXH3_64bits_withSeed(name.data(), name.size(), digest_seed_)});
   }
   drop_repeated(from);
   if (level < style.sorted_levels) {
     std::sort(members_.begin() + static_cast<std::ptrdiff_t>(from), members_.end(),
-              [this](const Member& a, const Member& b) { return key_less(a.key, b.key); });
+              [this](const Member& a, const Member& b) { return tape_.view(a.key) < tape_.view(b.key); });
   }
   buffer_.append('{');
   const std::size_t count = members_.size();
@@ -115,7 +112,7 @@ void Canonical::drop_repeated(std::size_t from) {
   if (count <= kSmallObject) {
     for (std::size_t i = 1; i < count; ++i) {
       for (std::size_t j = 0; j < i; ++j) {
-        if (m[j].hash != m[i].hash || m[j].key == kNoNode || !same_key(m[j].key, m[i].key)) continue;
+        if (m[j].hash != m[i].hash || m[j].key == kNoNode || tape_.view(m[j].key) != tape_.view(m[i].key)) continue;
         merge(j, i);
         break;
       }
@@ -128,7 +125,7 @@ void Canonical::drop_repeated(std::size_t from) {
     std::size_t first = by_hash_[0];
     for (std::size_t i = 1; i < count; ++i) {
       const std::size_t next = by_hash_[i];
-      if (m[next].hash == m[first].hash && same_key(m[first].key, m[next].key)) {
+      if (m[next].hash == m[first].hash && tape_.view(m[first].key) == tape_.view(m[next].key)) {
         merge(first, next);
       } else if (m[next].hash != m[first].hash) {
         first = next;
@@ -143,7 +140,7 @@ void Canonical::drop_repeated(std::size_t from) {
 
 bool Canonical::skipped(NodeIndex key, const JsonStyle& style) const noexcept {
   for (std::size_t i = 0; i < style.skip_count; ++i) {
-    if (tape_.equals(key, style.skip[i])) return true;
+    if (tape_.view(key) == style.skip[i]) return true;
   }
   return false;
 }
@@ -155,101 +152,54 @@ bool Canonical::has_members(NodeIndex node, const JsonStyle& style) const noexce
   return false;
 }
 
-// The decoded text of a node: in place, or behind the stream (until the next decoded() or write).
-std::string_view Canonical::decoded(NodeIndex string) {
-  const std::string_view raw = tape_.raw(string);
-  if (!tape_[string].escaped) return raw;
-  const std::size_t start = buffer_.size();
-  text(string);
-  const std::string_view result = buffer_.from(start);
-  buffer_.truncate(start);
-  return result;
-}
-
-std::uint64_t Canonical::key_hash(NodeIndex key) {
-  const std::string_view name = decoded(key);
-  return XXH3_64bits_withSeed(name.data(), name.size(), digest_seed_);
-}
-
-bool Canonical::same_key(NodeIndex a, NodeIndex b) {
-  if (!tape_[a].escaped) return tape_.equals(b, tape_.raw(a));
-  if (!tape_[b].escaped) return tape_.equals(a, tape_.raw(b));
-  return tape_.equals(b, decoded(a));
-}
-
-bool Canonical::key_less(NodeIndex a, NodeIndex b) {
-  if (!tape_[a].escaped || !tape_[b].escaped) return decoded(a) < decoded(b);
-  const std::size_t start = buffer_.size();
-  text(a);
-  const std::size_t middle = buffer_.size();
-  text(b);
-  const std::string_view both = buffer_.from(start);
-  const bool less = both.substr(0, middle - start) < both.substr(middle - start);
-  buffer_.truncate(start);
-  return less;
-}
-
+// The text with the fewest escapes that JSON allows.
 void Canonical::quoted(NodeIndex string, bool digest_blobs) {
-  const std::string_view raw = tape_.raw(string);
+  constexpr std::string_view kHex = "0123456789abcdef";
+  const std::string_view decoded = tape_.view(string);
   buffer_.append('"');
-  if (digest_blobs && looks_binary(decoded(string))) {
-    digest(Frame::blob, {{{}, string}});
-  } else if (!tape_[string].escaped) {
-    buffer_.append(raw);
-  } else {  // the decoded text with the fewest escapes that JSON allows
-    constexpr std::string_view kHex = "0123456789abcdef";
-    buffer_.reserve_more(raw.size() * 2 + kDecodeSlack);
-    const char* p = raw.data();
-    const char* const end = p + raw.size();
-    while (p < end) {
-      if (*p != '\\') {
-        buffer_.append(*p++);
-        continue;
-      }
-      char unit[4];
-      char* unit_end = unit;
-      decode_escape(p, unit_end);
-      const char c = unit[0];
-      if (c == '"' || c == '\\') {
-        buffer_.append('\\');
-        buffer_.append(c);
-      } else if (static_cast<unsigned char>(c) >= 0x20) {
-        buffer_.append({unit, static_cast<std::size_t>(unit_end - unit)});
-      } else if (const std::size_t short_form = std::string_view("\b\f\n\r\t").find(c); short_form != std::string_view::npos) {
-        buffer_.append('\\');
+  if (digest_blobs && looks_binary(decoded)) {
+    digest(Frame::blob, {decoded});
+  } else {
+    const char* p = decoded.data();
+    const char* const end = p + decoded.size();
+    while (true) {
+      const char* const special = find_string_special(p, end);
+      buffer_.append({p, static_cast<std::size_t>(special - p)});
+      if (special == end) break;
+      p = special + 1;
+      buffer_.append('\\');
+      if (*special == '"' || *special == '\\') {
+        buffer_.append(*special);
+      } else if (const auto short_form = std::string_view("\b\f\n\r\t").find(*special); short_form != std::string_view::npos) {
         buffer_.append("bfnrt"[short_form]);
       } else {
-        buffer_.append("\\u00");
-        buffer_.append(kHex[static_cast<std::size_t>(c) >> 4]);
-        buffer_.append(kHex[static_cast<std::size_t>(c) & 15]);
+        buffer_.append("u00");
+        buffer_.append(kHex[static_cast<std::size_t>(*special) >> 4]);
+        buffer_.append(kHex[static_cast<std::size_t>(*special) & 15]);
       }
     }
   }
   buffer_.append('"');
 }
 
-void Canonical::digest(Frame f, std::initializer_list<Piece> pieces) {
+void Canonical::digest(Frame f, std::initializer_list<std::string_view> pieces) {
   XXH3_state_t state;
   XXH3_INITSTATE(&state);  // reset reads the seed that it finds
   XXH3_128bits_reset_withSeed(&state, digest_seed_);
-  for (const Piece& piece : pieces) {
-    const std::string_view bytes_of = piece.node == kNoNode ? piece.literal : decoded(piece.node);
-    XXH3_128bits_update(&state, bytes_of.data(), bytes_of.size());
-  }
+  for (const std::string_view piece : pieces) XXH3_128bits_update(&state, piece.data(), piece.size());
   XXH128_canonical_t digest_bytes;
   XXH128_canonicalFromHash(&digest_bytes, XXH3_128bits_digest(&state));
   frame(f);
-  buffer_.append({reinterpret_cast<const char*>(digest_bytes.digest), sizeof digest_bytes.digest});
+  buffer_.append(bytes_of(digest_bytes));
 }
 
 void Canonical::digest_tail(Frame f, std::size_t start) {
   const std::string_view tail = buffer_.from(start);
-  const XXH128_hash_t hash = XXH3_128bits_withSeed(tail.data(), tail.size(), digest_seed_);
   XXH128_canonical_t digest_bytes;
-  XXH128_canonicalFromHash(&digest_bytes, hash);
+  XXH128_canonicalFromHash(&digest_bytes, XXH3_128bits_withSeed(tail.data(), tail.size(), digest_seed_));
   buffer_.truncate(start);
   frame(f);
-  buffer_.append({reinterpret_cast<const char*>(digest_bytes.digest), sizeof digest_bytes.digest});
+  buffer_.append(bytes_of(digest_bytes));
 }
 
 }  // namespace warmroute::ingest

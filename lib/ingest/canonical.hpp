@@ -89,12 +89,8 @@ class Canonical {
   /// Is there a member that `style` does not skip?
   [[nodiscard]] bool has_members(NodeIndex object, const JsonStyle& style) const noexcept;
 
-  /// `f` and 16 bytes that stand for the pieces one after another: each is a literal, or the decoded text of a node.
-  struct Piece {
-    std::string_view literal{};
-    NodeIndex node = kNoNode;
-  };
-  void digest(Frame f, std::initializer_list<Piece> pieces);
+  /// `f` and 16 bytes that stand for the pieces one after another.
+  void digest(Frame f, std::initializer_list<std::string_view> pieces);
   /// Replaces everything from `start` on by `f` and its digest.
   void digest_tail(Frame f, std::size_t start);
 
@@ -112,10 +108,6 @@ class Canonical {
   void number(std::string_view raw);
   void numbers(NodeIndex run, bool& first);
   [[nodiscard]] bool skipped(NodeIndex key, const JsonStyle& style) const noexcept;
-  [[nodiscard]] std::uint64_t key_hash(NodeIndex key);
-  [[nodiscard]] bool same_key(NodeIndex a, NodeIndex b);
-  [[nodiscard]] bool key_less(NodeIndex a, NodeIndex b);
-  [[nodiscard]] std::string_view decoded(NodeIndex string);
   void drop_repeated(std::size_t from);
 
   const JsonTape& tape_;

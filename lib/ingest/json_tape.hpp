@@ -1,12 +1,14 @@
 // A whole JSON text, checked strictly in one pass, and an index ("tape") of the members that a reader asked for.
-// The tape holds offsets only, 16 bytes a node, no text. What nobody asked for is checked just as strictly but not recorded.
+// The tape holds offsets, 16 bytes a node, and the decoded text of strings with escapes. What nobody asked for is checked just as strictly but not recorded.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
+#include "ingest/byte_buffer.hpp"
 #include "warmroute/result.hpp"
 
 namespace warmroute::ingest {
@@ -28,16 +30,17 @@ inline constexpr NodeIndex kNoNode = ~NodeIndex{0};
 
 struct Node {
   std::uint32_t begin = 0;  ///< units: bytes of the text; strings without their quotes, containers with their brackets
-  std::uint32_t end = 0;
+  std::uint32_t end = 0;    ///< as `begin`; of a decoded string: where its length and text lie in the tape's buffer
   NodeIndex next = 0;       ///< the sibling after this node (and after everything in it)
   NodeKind kind = NodeKind::null_value;
-  bool escaped = false;     ///< strings: there is a backslash in it
+  bool decoded = false;     ///< strings: there were escapes in it
 };
 
 class JsonTape {
  public:
   static constexpr std::size_t kMaxSlots = 32;
-  /// returns: the slot (below kMaxSlots) of a top-level member that the reader wants, or a negative number.
+  /// returns: the slot (below kMaxSlots) of a top-level member that the reader wants, or a negative number. The key is as in
+  /// the text, with its escapes if there are any.
   using FindSlot = int (*)(const void* context, std::string_view raw_key, bool escaped);
 
   /// Checks `text` from `start` on (valid UTF-8, below 4 GiB) and records the wanted members of its top-level object; a member that comes
@@ -50,13 +53,22 @@ class JsonTape {
   [[nodiscard]] NodeIndex member(std::size_t slot) const noexcept { return or_none(members_[slot]); }
   [[nodiscard]] const Node& operator[](NodeIndex i) const noexcept { return nodes_[i]; }
   [[nodiscard]] NodeKind kind(NodeIndex i) const noexcept { return nodes_[i].kind; }
-  [[nodiscard]] std::string_view raw(NodeIndex i) const noexcept {
-    return text_.substr(nodes_[i].begin, nodes_[i].end - nodes_[i].begin);
+  /// A string's decoded text; of anything else the bytes that spell it.
+  [[nodiscard]] std::string_view view(NodeIndex i) const noexcept {
+    const Node& node = nodes_[i];
+    if (!node.decoded) return text_.substr(node.begin, node.end - node.begin);
+    std::uint32_t length = 0;
+    std::memcpy(&length, decoded_.data() + node.end, sizeof length);
+    return {decoded_.data() + node.end + sizeof length, length};
   }
   [[nodiscard]] std::string_view text() const noexcept { return text_; }
+  [[nodiscard]] const ByteBuffer& decoded() const noexcept { return decoded_; }
+  /// returns: whether it is there, a string, and that one.
+  [[nodiscard]] bool is(NodeIndex i, std::string_view wanted) const noexcept {
+    return i != kNoNode && kind(i) == NodeKind::string && view(i) == wanted;
+  }
   [[nodiscard]] bool is_null(NodeIndex i) const noexcept { return i == kNoNode || kind(i) == NodeKind::null_value; }
   [[nodiscard]] NodeIndex or_none(NodeIndex i) const noexcept { return is_null(i) ? kNoNode : i; }
-  [[nodiscard]] bool equals(NodeIndex i, std::string_view wanted) const noexcept;
 
   /// Children of a container: for (c = first(i); c != end(i); c = after(c)).
   [[nodiscard]] static NodeIndex first(NodeIndex i) noexcept { return i + 1; }
@@ -69,9 +81,9 @@ class JsonTape {
   void collect(NodeIndex object, const std::array<std::string_view, N>& names, std::array<NodeIndex, N>& out) const {
     out.fill(kNoNode);
     for (NodeIndex key = first(object); key != end(object); key = after(after(key))) {
-      const std::string_view raw_key = raw(key);
+      const std::string_view name = view(key);
       for (std::size_t n = 0; n < N; ++n) {
-        if (nodes_[key].escaped ? equals(key, names[n]) : raw_key == names[n]) {
+        if (name == names[n]) {
           out[n] = after(key);
           break;
         }
@@ -80,7 +92,7 @@ class JsonTape {
     for (NodeIndex& value : out) value = or_none(value);
   }
 
-  /// Forgets the text; gives back memory that one huge body made it take.
+  /// Wipes and forgets the text; gives back memory that one huge body made it take.
   void reset(std::size_t keep_bytes) noexcept;
 
  private:
@@ -93,6 +105,7 @@ class JsonTape {
   std::string_view text_;
   std::vector<Node> nodes_;
   std::vector<Open> open_;
+  ByteBuffer decoded_;  // per string with escapes: its length (u32) and its text
   std::array<NodeIndex, kMaxSlots> members_{};
 };
 

@@ -1,7 +1,8 @@
 // Strings and numbers of JSON text: finding the end of a string, decoding it, comparing it, reading a number exactly.
-// Everything here but find_string_special() works on text that json_tape.cpp has already found to be valid.
+// Everything here but find_string_special() and copy_to_special() works on text that json_tape.cpp has already found to be valid.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -13,7 +14,7 @@
 
 namespace warmroute::ingest {
 
-/// Bytes that decode_string() may write past the decoded text.
+/// Bytes that copy_to_special() may write past the text.
 inline constexpr std::size_t kDecodeSlack = 16;
 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
@@ -70,18 +71,28 @@ constexpr std::uint32_t hex_unit(const char* p) noexcept {
   return unit;
 }
 
+/// What the escapes of one letter stand for, by that letter; 0 for \u and for what is no escape.
+inline constexpr std::array<char, 256> kShortEscapes = [] {
+  std::array<char, 256> table{};
+  table['"'] = '"';
+  table['\\'] = '\\';
+  table['/'] = '/';
+  table['b'] = '\b';
+  table['f'] = '\f';
+  table['n'] = '\n';
+  table['r'] = '\r';
+  table['t'] = '\t';
+  return table;
+}();
+constexpr char short_escape(char letter) noexcept { return kShortEscapes[static_cast<unsigned char>(letter)]; }
+
 /// Decodes one escape at `p` (which is at its backslash) into `out`; both move on. The escape is valid.
 inline void decode_escape(const char*& p, char*& out) noexcept {
-  const char c = p[1];
+  const char decoded = short_escape(p[1]);
   p += 2;
-  switch (c) {
-    case 'b': *out++ = '\b'; return;
-    case 'f': *out++ = '\f'; return;
-    case 'n': *out++ = '\n'; return;
-    case 'r': *out++ = '\r'; return;
-    case 't': *out++ = '\t'; return;
-    case 'u': break;
-    default: *out++ = c; return;
+  if (decoded != 0) {
+    *out++ = decoded;
+    return;
   }
   std::uint32_t code = hex_unit(p);
   p += 4;
@@ -107,41 +118,39 @@ inline void decode_escape(const char*& p, char*& out) noexcept {
   }
 }
 
-/// Decodes valid string text into `out`, which has room for its raw length and kDecodeSlack bytes more.
-/// returns: one past the last decoded byte.
-inline char* decode_string(std::string_view raw, char* out) noexcept {
-  const char* p = raw.data();
-  const char* const end = p + raw.size();
+/// Copies bytes from `p` to `out` up to the first quote, backslash or control byte (or `end`); both move on. `out` may be
+/// written up to kDecodeSlack bytes further. As find_string_special(), for the pass that decodes while it checks.
+inline void copy_to_special(const char*& p, const char* end, char*& out) noexcept {
 #if defined(__SSE2__)
+  const __m128i quote = _mm_set1_epi8('"');
   const __m128i backslash = _mm_set1_epi8('\\');
+  const __m128i control = _mm_set1_epi8(0x1f);
   while (end - p >= 16) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
-    const auto mask = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, backslash)));
-    if (mask == 0) {
-      p += 16;
-      out += 16;
-      continue;
+    const __m128i hits = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)),
+                                      _mm_cmpeq_epi8(_mm_min_epu8(bytes, control), bytes));
+    const auto mask = static_cast<std::uint32_t>(_mm_movemask_epi8(hits));
+    if (mask != 0) {
+      const int plain = std::countr_zero(mask);
+      p += plain;
+      out += plain;
+      return;
     }
-    const int plain = std::countr_zero(mask);
-    p += plain;
-    out += plain;
-    decode_escape(p, out);
+    p += 16;
+    out += 16;
   }
+  while (p < end && *p != '"' && *p != '\\' && static_cast<unsigned char>(*p) >= 0x20) *out++ = *p++;
+#else
+  const char* const special = find_string_special(p, end);
+  std::memcpy(out, p, static_cast<std::size_t>(special - p));
+  out += special - p;
+  p = special;
 #endif
-  while (p < end) {
-    if (*p == '\\') {
-      decode_escape(p, out);
-    } else {
-      *out++ = *p++;
-    }
-  }
-  return out;
 }
 
 /// returns: whether valid string text decodes to `wanted`. alloc: none, whatever the length.
-inline bool string_equals(std::string_view raw, bool escaped, std::string_view wanted) noexcept {
-  if (!escaped) return raw == wanted;
+inline bool decodes_to(std::string_view raw, std::string_view wanted) noexcept {
   const char* p = raw.data();
   const char* const end = p + raw.size();
   std::size_t at = 0;
@@ -158,6 +167,21 @@ inline bool string_equals(std::string_view raw, bool escaped, std::string_view w
     at += n;
   }
   return at == wanted.size();
+}
+
+/// returns: how many of the eight bytes at `p`, from the first on, are digits; `chunk` gets the bytes. Little-endian hosts only.
+inline int leading_digits(const char* p, std::uint64_t& chunk) noexcept {
+  std::memcpy(&chunk, p, 8);
+  const std::uint64_t value = chunk ^ 0x3030303030303030u;                      // 0..9 for digits
+  const std::uint64_t others = ((value + 0x7676767676767676u) | value) & 0x8080808080808080u;  // carries only run upwards
+  return others == 0 ? 8 : std::countr_zero(others) / 8;
+}
+/// returns: the number that the first `count` (1..8) digits of such a chunk make.
+inline std::uint32_t digits_value(std::uint64_t chunk, int count) noexcept {
+  std::uint64_t v = (chunk ^ 0x3030303030303030u) << (64 - 8 * count);  // leading zeros, the last digit on top
+  v = v * 10 + (v >> 8);
+  v = ((v & 0x000000ff000000ffu) * 0x000f424000000064u + ((v >> 16) & 0x000000ff000000ffu) * 0x0000271000000001u) >> 32;
+  return static_cast<std::uint32_t>(v);
 }
 
 /// A valid JSON number taken apart without rounding: the digits from `first` to `last` (a '.' may lie between; neither end

@@ -21,12 +21,12 @@ bool write_block(BodyReader& r, NodeIndex block, Parts& parts, bool& tool_result
   std::array<NodeIndex, kNames.size()> m;
   r.tape.collect(block, kNames, m);
   if (!r.is_string(m[0], "type")) return false;
-  if (m[0] != kNoNode && r.tape.equals(m[0], "tool_result")) {
+  if (r.tape.is(m[0], "tool_result")) {
     tool_results = true;
     parts.next_message();  // text before and after a tool result are messages of their own, as in chat
     return write_tool_result(r, block);
   }
-  if (m[0] != kNoNode && r.tape.equals(m[0], "tool_use")) {
+  if (r.tape.is(m[0], "tool_use")) {
     parts.flush();
     return r.write_call(Frame::call, m[1], m[2], m[3], "input");
   }

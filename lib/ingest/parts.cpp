@@ -27,7 +27,7 @@ void Parts::next_message() {
 }
 
 void Parts::text(NodeIndex string) {
-  if (!any_ && r_.tape.raw(string).empty()) {
+  if (!any_ && r_.tape.view(string).empty()) {
     any_ = true;
     empty_first_ = true;
     return;
@@ -69,7 +69,7 @@ bool Parts::part(NodeIndex node) {
   tape.collect(node, kNames, m);
   const auto [type, text_node, image_url, detail, uuid, source, refusal, thinking, file_id] = m;
   if (!r_.is_string(type, "type")) return false;
-  const auto type_is = [&](std::string_view name) { return type != kNoNode && tape.equals(type, name); };
+  const auto type_is = [&](std::string_view name) { return tape.is(type, name); };
   const bool untyped_text = type == kNoNode && text_node != kNoNode;
   if (type_is("text") || type_is("input_text") || type_is("output_text") || untyped_text) {
     if (!r_.has_string(text_node, "text")) return false;
@@ -112,11 +112,11 @@ bool Parts::image(NodeIndex part, NodeIndex image, NodeIndex detail, NodeIndex u
   }
   flush();
   if (url != kNoNode) {
-    r_.out.digest(Frame::blob, {{{}, url}});
+    r_.out.digest(Frame::blob, {r_.tape.view(url)});
   } else if (file_id != kNoNode) {
-    r_.out.digest(Frame::blob, {{"file_id:"}, {{}, file_id}});
+    r_.out.digest(Frame::blob, {"file_id:", r_.tape.view(file_id)});
   }
-  if (!r_.blank(detail) && !tape.equals(detail, "auto")) r_.out.framed_text(Frame::detail, detail);  // auto is the default
+  if (!r_.blank(detail) && !tape.is(detail, "auto")) r_.out.framed_text(Frame::detail, detail);  // auto is the default
   return r_.optional_text(Frame::uuid, uuid, "uuid");
 }
 
@@ -127,20 +127,20 @@ bool Parts::anthropic_image(NodeIndex source) {
   r_.tape.collect(source, kNames, m);
   const auto [type, media_type, data, url, file_id] = m;
   if (!r_.is_string(type, "source.type") || !r_.is_string(media_type, "source.media_type")) return false;
-  const auto type_is = [&](std::string_view name) { return type != kNoNode && r_.tape.equals(type, name); };
+  const auto type_is = [&](std::string_view name) { return r_.tape.is(type, name); };
   if (type_is("base64")) {
     if (!r_.has_string(data, "source.data")) return false;
     flush();
-    const Canonical::Piece media = media_type == kNoNode ? Canonical::Piece{} : Canonical::Piece{{}, media_type};
-    r_.out.digest(Frame::blob, {{"data:"}, media, {";base64,"}, {{}, data}});
+    const std::string_view media = media_type == kNoNode ? std::string_view() : r_.tape.view(media_type);
+    r_.out.digest(Frame::blob, {"data:", media, ";base64,", r_.tape.view(data)});
   } else if (type_is("url")) {
     if (!r_.has_string(url, "source.url")) return false;
     flush();
-    r_.out.digest(Frame::blob, {{{}, url}});
+    r_.out.digest(Frame::blob, {r_.tape.view(url)});
   } else if (type_is("file")) {
     if (!r_.has_string(file_id, "source.file_id")) return false;
     flush();
-    r_.out.digest(Frame::blob, {{"file_id:"}, {{}, file_id}});
+    r_.out.digest(Frame::blob, {"file_id:", r_.tape.view(file_id)});
   } else {
     flush();
     r_.write_opaque(Frame::opaque, source);

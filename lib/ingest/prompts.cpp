@@ -1,6 +1,7 @@
 // OpenAI completions and embeddings: what a prompt may be.
 #include "ingest/prompts.hpp"
 
+#include <bit>
 #include <limits>
 
 #include "ingest/json_text.hpp"
@@ -37,23 +38,34 @@ bool slow_id(BodyReader& r, std::string_view raw, std::uint32_t& id) {
 
 // A run of numbers, separated by commas and blanks, known to be valid JSON.
 bool read_ids(BodyReader& r, NodeIndex run, TokenIds& ids) {
-  const std::string_view raw = r.tape.raw(run);
+  const std::string_view raw = r.tape.view(run);
   const char* p = raw.data();
   const char* const end = p + raw.size();
   ids.room(raw.size() / 2 + 1);  // a digit and a comma each, at least
   std::size_t count = 0;
   std::uint32_t* const out = ids.room(0);
   while (p < end) {
+    if constexpr (std::endian::native == std::endian::little) {
+      while (end - p >= 8) {
+        std::uint64_t chunk = 0;
+        const int digits = leading_digits(p, chunk);
+        if (digits == 0 || digits == 8 || p[digits] != ',') break;
+        out[count++] = digits_value(chunk, digits);
+        p += digits + 1;
+      }
+    }
     const char* const begin = p;
     std::uint64_t value = 0;
     while (p < end && is_digit(*p) && p - begin < 10) value = value * 10 + static_cast<std::uint64_t>(*p++ - '0');
-    const bool plain = p == end || *p == ',';
+    const bool plain = p != begin && (p == end || *p == ',');
     if (plain && value <= std::numeric_limits<std::uint32_t>::max()) {
       out[count++] = static_cast<std::uint32_t>(value);
     } else {
       while (p < end && std::string_view(", \n\r\t").find(*p) == std::string_view::npos) ++p;
-      if (!slow_id(r, {begin, static_cast<std::size_t>(p - begin)}, out[count])) return false;
-      ++count;
+      if (p != begin) {
+        if (!slow_id(r, {begin, static_cast<std::size_t>(p - begin)}, out[count])) return false;
+        ++count;
+      }
     }
     while (p < end && std::string_view(", \n\r\t").find(*p) != std::string_view::npos) ++p;
   }

@@ -39,7 +39,7 @@ std::size_t first_invalid_utf8(std::string_view text) {
 }
 
 bool is_blank_key(const BodyReader& r, NodeIndex key) {
-  return r.tape.kind(key) == NodeKind::array ? r.tape.empty(key) : r.tape.raw(key).empty();
+  return r.tape.kind(key) == NodeKind::array ? r.tape.empty(key) : r.tape.view(key).empty();
 }
 
 bool ends_with_path(std::string_view path, std::string_view end) {
@@ -85,7 +85,7 @@ bool RequestBodyParser::Impl::check(BodyApi api, std::string_view body, const Re
 std::string_view RequestBodyParser::Impl::keep(BodyReader& reader, NodeIndex string) {
   if (reader.blank(string)) return {};
   const std::size_t start = hints.size();
-  hints.set_end(ingest::decode_string(reader.tape.raw(string), hints.end()));
+  hints.append(reader.tape.view(string));
   return hints.from(start);
 }
 
@@ -143,7 +143,7 @@ bool RequestBodyParser::Impl::read_limits(BodyReader& r, ParsedBody& out) {
     if (node == kNoNode) continue;
     const std::string_view name = ingest::slot_name(slot);
     if (!r.is(node, NodeKind::numbers, name, "an integer")) return false;
-    const ingest::Integer n = ingest::parse_integer(r.tape.raw(node));
+    const ingest::Integer n = ingest::parse_integer(r.tape.view(node));
     if (n.status == ingest::IntegerStatus::fraction) return r.fail_type(node, name, "an integer");
     constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     const bool unlimited = n.negative && n.magnitude == 1 && n.status == ingest::IntegerStatus::ok;
@@ -157,10 +157,10 @@ bool RequestBodyParser::Impl::read_limits(BodyReader& r, ParsedBody& out) {
 }
 
 bool RequestBodyParser::Impl::read_hints(BodyReader& r, const RequestBodyOptions& options, ParsedBody& out) {
-  std::size_t room = ingest::kDecodeSlack;
+  std::size_t room = 0;
   for (const Slot slot : {Slot::model, Slot::session_id, Slot::session_params, Slot::conversation, Slot::prompt_cache_key,
                           Slot::user, Slot::safety_identifier, Slot::metadata, Slot::cache_salt, Slot::lora_path}) {
-    if (const NodeIndex node = r.member(slot); node != kNoNode) room += r.tape.raw(node).size();
+    if (const NodeIndex node = r.member(slot); node != kNoNode) room += r.tape.view(node).size();
   }
   hints.reset(kKeepBytes);
   hints.reserve_more(room);
@@ -286,7 +286,7 @@ bool RequestBodyParser::Impl::read(BodyApi api, std::string_view body, const Req
   ids.reset(kKeepBytes);
   if (!check(api, body, options)) return false;
   // Frames are shorter than the JSON around the same text, so this is hardly ever exceeded.
-  canonical.begin(body.size() + ingest::kDecodeSlack, options.hash_seed);
+  canonical.begin(body.size(), options.hash_seed);
   BodyReader reader(api, tape, canonical, error);
   if (!read_hints(reader, options, out) || !read_prompt(reader, options, out)) return false;
   hash(reader, options, out);

@@ -19,7 +19,7 @@ class Items {
     r_.tape.collect(item, kNames, m);
     const auto [type, role] = m;
     if (!r_.is_string(type, "type")) return false;
-    const auto type_is = [&](std::string_view name) { return r_.tape.equals(type, name); };
+    const auto type_is = [&](std::string_view name) { return r_.tape.is(type, name); };
     if (type == kNoNode || type_is("message")) return message(item, role);
     if (type_is("reasoning")) return reasoning(item);
     if (type_is("function_call")) return call(item, Frame::call, "arguments");
@@ -40,7 +40,7 @@ class Items {
     std::array<NodeIndex, kNames.size()> m;
     r_.tape.collect(item, kNames, m);
     if (!r_.has_string(role, "role")) return false;
-    if (r_.tape.equals(role, "assistant")) {
+    if (r_.tape.is(role, "assistant")) {
       join(Turn::reasoning, Turn::text);
     } else {
       r_.out.framed_text(Frame::message, role);
@@ -56,7 +56,7 @@ class Items {
     join(Turn::none, Turn::reasoning);
     if (!texts(m[0], "content", Frame::reasoning) || !texts(m[1], "summary", Frame::reasoning_summary)) return false;
     if (!r_.is_string(m[2], "encrypted_content")) return false;
-    if (!r_.blank(m[2])) r_.out.digest(Frame::encrypted, {{{}, m[2]}});
+    if (!r_.blank(m[2])) r_.out.digest(Frame::encrypted, {r_.tape.view(m[2])});
     return true;
   }
 
