@@ -1,0 +1,80 @@
+#include "gateway/heads.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+
+namespace warmroute::gateway {
+
+namespace beast = examples::beast;
+namespace http = examples::http;
+
+namespace {
+
+/// RFC 9110 section 7.6.1: these concern one connection, as does whatever Connection names.
+bool one_connection_only(const http::fields& fields, const http::fields::value_type& field) {
+  constexpr std::array kNames{http::field::connection, http::field::keep_alive, http::field::proxy_authenticate,
+                              http::field::proxy_authorization, http::field::proxy_connection, http::field::te,
+                              http::field::trailer, http::field::transfer_encoding, http::field::upgrade};
+  if (std::find(kNames.begin(), kNames.end(), field.name()) != kNames.end()) return true;
+  return http::token_list(fields[http::field::connection]).exists(field.name_string());
+}
+
+}  // namespace
+
+UpstreamRequest upstream_request(const ClientRequest& request, std::string_view host, std::uint32_t dp_rank) {
+  UpstreamRequest out{request.method(), request.target(), 11};
+  if (request.method() == http::verb::unknown) out.method_string(request.method_string());
+  for (const auto& field : request) {
+    const auto name = field.name();
+    if (name == http::field::host || name == http::field::content_length || name == http::field::accept_encoding ||
+        name == http::field::expect || one_connection_only(request, field)) {
+      continue;
+    }
+    out.insert(field.name(), field.name_string(), field.value());
+  }
+  out.set(http::field::host, beast::string_view(host.data(), host.size()));
+  if (dp_rank != 0) out.set("x-data-parallel-rank", std::to_string(dp_rank));
+  out.body() = {request.body().data(), request.body().size()};
+  out.prepare_payload();
+  return out;
+}
+
+ResponseHead client_head(const ResponseHead& head, std::string_view replica) {
+  ResponseHead out;
+  out.result(head.result_int());
+  out.reason(head.reason());
+  for (const auto& field : head) {
+    if (!one_connection_only(head, field)) out.insert(field.name(), field.name_string(), field.value());
+  }
+  out.set("x-warmroute-replica", beast::string_view(replica.data(), replica.size()));
+  return out;
+}
+
+Outcome outcome_of_status(unsigned status) noexcept {
+  if (status == 429 || status == 503 || status == 529) return Outcome::backpressure;
+  if (status >= 500) return Outcome::replica_error;
+  return status >= 400 ? Outcome::client_error : Outcome::finished;
+}
+
+bool worth_a_retry(unsigned status) noexcept {
+  return status == 500 || status == 502 || status == 504 || outcome_of_status(status) == Outcome::backpressure;
+}
+
+Nanos retry_after_of(const ResponseHead& head) noexcept {
+  constexpr std::int64_t kUsual = 1, kMost = 30;
+  const std::string_view text = view(head[http::field::retry_after]);
+  std::int64_t value = kUsual;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) value = kUsual;  // a date, or nothing
+  return seconds(std::clamp<std::int64_t>(value, 0, kMost));
+}
+
+bool is_event_stream(const ResponseHead& head) noexcept {
+  constexpr std::string_view kType = "text/event-stream";
+  const auto type = head[http::field::content_type];
+  return type.size() >= kType.size() && beast::iequals(type.substr(0, kType.size()), beast::string_view(kType.data(), kType.size()));
+}
+
+}  // namespace warmroute::gateway

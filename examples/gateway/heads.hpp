@@ -1,0 +1,33 @@
+/// What a proxy does to the heads of requests and answers, and what a status code says about the replica that sent it.
+#pragma once
+
+#include <string_view>
+
+#include "common/asio.hpp"
+#include "gateway/client.hpp"
+#include "warmroute/observe/statistics.hpp"
+#include "warmroute/types.hpp"
+
+namespace warmroute::gateway {
+
+/// Beast has a string view of its own.
+inline std::string_view view(examples::beast::string_view text) noexcept { return {text.data(), text.size()}; }
+
+using UpstreamRequest = examples::http::request<examples::http::span_body<const char>>;
+
+/// The client's request as the model server gets it: same method, target and body; heads that concern one connection only are left
+/// out, and compression is not asked for, since usage is read from the answer. lifetime: the body is the client's.
+UpstreamRequest upstream_request(const ClientRequest& request, std::string_view host, std::uint32_t dp_rank);
+
+/// The model server's answer as the client gets it.
+ResponseHead client_head(const ResponseHead& head, std::string_view replica);
+
+/// How a request with this status ended: 4xx is the client's, 429, 503 and 529 say "busy", other 5xx that something is broken.
+[[nodiscard]] Outcome outcome_of_status(unsigned status) noexcept;
+/// returns: whether another replica may well answer better.
+[[nodiscard]] bool worth_a_retry(unsigned status) noexcept;
+/// returns: what Retry-After asks for in seconds, within bounds; a second when there is none.
+[[nodiscard]] Nanos retry_after_of(const ResponseHead& head) noexcept;
+[[nodiscard]] bool is_event_stream(const ResponseHead& head) noexcept;
+
+}  // namespace warmroute::gateway
