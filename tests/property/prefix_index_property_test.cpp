@@ -11,6 +11,13 @@ namespace {
 
 using Path = test::NaiveIndex::Path;
 
+// one thread: a sanitizer needs no more than every kind of step
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kPart = 8;
+#else
+constexpr int kPart = 1;
+#endif
+
 struct Shape {
   const char* name;
   std::size_t replicas;
@@ -112,7 +119,7 @@ class PrefixIndexProperty : public testing::TestWithParam<Shape> {};
 TEST_P(PrefixIndexProperty, EqualsTheNaiveTreeUnderRandomChanges) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     World world(GetParam(), seed);
-    for (int step = 0; step < GetParam().steps; ++step) {
+    for (int step = 0; step < GetParam().steps / kPart; ++step) {
       ASSERT_NO_FATAL_FAILURE(world.step()) << "seed " << seed << " step " << step;
       ASSERT_NO_FATAL_FAILURE(world.check()) << "seed " << seed << " step " << step;
       if (step % 16 != 0) continue;
@@ -135,7 +142,7 @@ TEST(PrefixIndexCap, IsNeverExceededAndWhatIsAnsweredIsTrue) {
       World world(shape, seed, {.max_replicas = 64, .max_bytes = kCap});
       PrefixMatch match;
       std::size_t refused = 0;
-      for (int step = 0; step < 3000; ++step) {
+      for (int step = 0; step < 3000 / kPart; ++step) {
         const Path path = world.random_path();
         const ReplicaId r = world.random_replica();
         const Tier tier = static_cast<Tier>(world.random()() % shape.tiers);

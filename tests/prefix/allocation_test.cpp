@@ -1,0 +1,104 @@
+// Look-ups allocate nothing once their result has been used; nor does a store of what is there already.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "warmroute/prefix/block_hash.hpp"
+#include "warmroute/prefix/index.hpp"
+#include "warmroute/prefix/residency.hpp"
+
+namespace {
+std::atomic<std::size_t> allocations{0};
+
+void* counted(std::size_t bytes, std::size_t alignment) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* p = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+}  // namespace
+
+void* operator new(std::size_t n) { return counted(n, alignof(std::max_align_t)); }
+void* operator new[](std::size_t n) { return counted(n, alignof(std::max_align_t)); }
+void* operator new(std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
+void* operator new[](std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace warmroute {
+namespace {
+
+std::vector<BlockHash> chain(std::uint64_t family, std::size_t length) {
+  std::vector<BlockHash> path(length);
+  for (std::size_t i = 0; i < length; ++i) path[i] = BlockHash{(family << 32 | (i + 1)) * 0x9E3779B97F4A7C15ULL};
+  return path;
+}
+
+std::size_t allocations_of(auto&& call) {
+  const std::size_t before = allocations.load();
+  call();
+  return allocations.load() - before;
+}
+
+TEST(Allocations, NoneInHashing) {
+  const std::vector<std::uint32_t> tokens(10'000, 7);
+  std::vector<BlockHash> blocks(tokens.size());
+  std::vector<SequenceHash> sequence(tokens.size());
+  EXPECT_EQ(allocations_of([&] {
+    for (const std::uint32_t size : {1U, 16U, 64U, 512U}) {
+      hash_token_blocks(tokens, size, 1, blocks);
+      hash_eagle_blocks(tokens, size, 1, blocks);
+      hash_token_blocks_chained(tokens, size, 1, blocks, sequence);
+    }
+    sequence_hashes(blocks, sequence);
+  }), 0U);
+}
+
+TEST(Allocations, NoneInAMatch) {
+  PrefixIndex index;
+  const auto long_path = chain(1, 800), miss = chain(99, 800), other = chain(7, 100);
+  for (std::uint32_t r = 0; r < 40; ++r) {
+    ASSERT_TRUE(index.store({r, 1}, Tier::device, std::span(long_path).first(20 * (r + 1))));
+    ASSERT_TRUE(index.store({r, 1}, Tier::host, chain(2 + r, 100)));
+  }
+  PrefixMatch match;
+  index.match(long_path, match);
+  EXPECT_EQ(allocations_of([&] {
+    for (int i = 0; i < 100; ++i) {
+      index.match(long_path, match);
+      index.match(miss, match);
+      index.match(other, match);
+    }
+  }), 0U);
+}
+
+TEST(Allocations, NoneInStoringOrTouchingWhatIsThere) {
+  PrefixIndex index;
+  Residency residency(index, {0, 1});
+  const auto path = chain(1, 625);
+  residency.insert(path, Nanos{1});
+  residency.insert(path, Nanos{2});
+  EXPECT_EQ(allocations_of([&] {
+    for (int i = 3; i < 100; ++i) residency.insert(path, Nanos{i});
+    EXPECT_TRUE(index.store({0, 1}, Tier::device, path));
+    index.clear({0, 1});
+  }), 0U);
+}
+
+TEST(Allocations, AreSeenByThisTest) {
+  PrefixIndex index;
+  const auto path = chain(1, 625);
+  EXPECT_GT(allocations_of([&] { static_cast<void>(index.store({0, 1}, Tier::device, path)); }), 0U);
+}
+
+}  // namespace
+}  // namespace warmroute
