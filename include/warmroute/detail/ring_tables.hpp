@@ -116,6 +116,7 @@ inline void finish_ring(std::size_t points, std::size_t members, RingTables& tab
 }
 
 /// Orders one bucket by (hash, owner). Buckets hold one point on average; the long way is for unlucky ring_ids only.
+/// They arrive owner by owner, so a stable sort by hash is enough.
 inline void sort_ring_bucket(std::uint64_t* hashes, RingPoint* entries, std::size_t count) {
   if (count > 32) {
     std::vector<std::pair<std::uint64_t, std::uint16_t>> pairs(count);
@@ -128,7 +129,7 @@ inline void sort_ring_bucket(std::uint64_t* hashes, RingPoint* entries, std::siz
     const std::uint64_t hash = hashes[i];
     const RingPoint entry = entries[i];
     std::size_t j = i;
-    for (; j > 0 && (hashes[j - 1] > hash || (hashes[j - 1] == hash && entries[j - 1].owner > entry.owner)); --j) {
+    for (; j > 0 && hashes[j - 1] > hash; --j) {
       hashes[j] = hashes[j - 1];
       entries[j] = entries[j - 1];
     }
