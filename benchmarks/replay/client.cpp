@@ -1,6 +1,7 @@
 #include "replay/client.hpp"
 
 #include <array>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -133,7 +134,7 @@ Awaitable<void> Client::attempt(const std::string& body, bool keep_text, Exchang
 
 Awaitable<void> Client::read_answer(std::unique_ptr<Connection> connection, bool keep_text, Exchange& exchange, bool& is_stale) {
   http::response_parser<http::buffer_body> parser;
-  parser.body_limit(boost::none);
+  parser.body_limit(std::numeric_limits<std::uint64_t>::max());  // Boost 1.74 takes "none" for zero
   error_code error;
   co_await http::async_read_header(connection->stream, connection->buffer, parser, into(error));
   if (error) {
