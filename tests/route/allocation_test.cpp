@@ -1,0 +1,69 @@
+// Its own program: operator new is counted. Hot calls allocate nothing once warm.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <numeric>
+#include <vector>
+
+#include "warmroute/route/router.hpp"
+
+namespace {
+std::atomic<std::size_t> allocations{0};
+void* counted(std::size_t size, std::size_t align) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* p = align <= alignof(std::max_align_t) ? std::malloc(size) : std::aligned_alloc(align, (size + align - 1) / align * align);
+  if (p == nullptr) std::abort();
+  return p;
+}
+}  // namespace
+
+void* operator new(std::size_t size) { return counted(size, 0); }
+void* operator new[](std::size_t size) { return counted(size, 0); }
+void* operator new(std::size_t size, std::align_val_t align) { return counted(size, static_cast<std::size_t>(align)); }
+void* operator new[](std::size_t size, std::align_val_t align) { return counted(size, static_cast<std::size_t>(align)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace warmroute {
+namespace {
+
+class RouterAllocation : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(RouterAllocation, IsZeroOnWarmHotCalls) {
+  Router router;
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(router.add_replica({.name = "replica-" + std::to_string(i)}, Nanos{1}));
+  Policy policy;
+  policy.algorithm = static_cast<Algorithm>(GetParam());
+  ASSERT_TRUE(router.set_policy(policy));
+  std::vector<std::vector<std::uint32_t>> prompts(40, std::vector<std::uint32_t>(10'000));
+  for (std::size_t i = 0; i < prompts.size(); ++i) std::iota(prompts[i].begin(), prompts[i].end(), static_cast<std::uint32_t>(i % 4 * 7'000));
+  std::int64_t t = 2;
+  const auto round = [&] {
+    for (const auto& prompt : prompts) {
+      Request r;
+      r.token_ids = prompt;
+      r.session = "conversation";
+      (void)router.peek(r, Nanos{++t});
+      const Decision d = router.route(r, Nanos{++t});
+      router.first_token(d.ticket, Nanos{++t});
+      router.finish(d.ticket, {10'000, d.total_cached().value, 50}, Nanos{++t});
+    }
+  };
+  for (int i = 0; i < 20; ++i) round();
+  const std::size_t before = allocations.load();
+  for (int i = 0; i < 10; ++i) round();
+  EXPECT_EQ(allocations.load() - before, 0u) << algorithm_name(policy.algorithm);
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryAlgorithm, RouterAllocation, testing::Range<std::size_t>(0, kAlgorithmNames.size()));
+
+}  // namespace
+}  // namespace warmroute
