@@ -9,6 +9,7 @@ binaries=${WARMROUTE_DEMO_BINARIES:-build/release}
 out=build/demo
 trace=benchmarks/data/mooncake_conversation_1200.jsonl
 profile=70b-8xh100
+capacity_tokens=1254400  # KV cache of one such server, which its operator knows (vLLM prints it at start)
 replicas=4
 load=0.8
 requests=1200
@@ -26,7 +27,7 @@ of a public conversation trace through it (default $requests, at the rate at whi
 servers busy $load of the time), with the policies round_robin, consistent_hash (sticky on the first 1,024 tokens) and
 cost (warmroute's own), each time with empty caches. Then $agents agents that share one system prompt, round_robin against cost.
 All times are simulated ones; --time-scale says how many simulated seconds pass in a real one (default $time_scale; more
-than the machine can follow shows as late requests).
+than the machine can follow makes every policy look slow).
   --keep  leave servers and gateway of the last run up, and say how to talk to them
 
 Results lie in $out: a JSON file per run, logs, plot.svg. All processes are ended on every way out.
@@ -100,7 +101,7 @@ start_fleet() {
     flags+=(--replica "gpu-$i=127.0.0.1:$port")
   done
   start "$out/gateway-$policy.log" "$binaries/examples/gateway/warmroute-gateway" --port 0 "${flags[@]}" --policy "$policy" \
-    --tokenizer toy --profile "$profile" --time-scale "$time_scale"
+    --tokenizer toy --profile "$profile" --time-scale "$time_scale" --capacity-tokens "$capacity_tokens"
   url=http://127.0.0.1:$port
 }
 
