@@ -69,7 +69,7 @@ bool Parts::part(NodeIndex node) {
   tape.collect(node, kNames, m);
   const auto [type, text_node, image_url, detail, uuid, source, refusal, thinking, file_id] = m;
   if (!r_.is_string(type, "type")) return false;
-  const auto type_is = [&](std::string_view name) { return tape.is(type, name); };
+  const auto type_is = [this, of = type](std::string_view name) { return r_.tape.is(of, name); };
   const bool untyped_text = type == kNoNode && text_node != kNoNode;
   if (type_is("text") || type_is("input_text") || type_is("output_text") || untyped_text) {
     if (!r_.has_string(text_node, "text")) return false;
@@ -127,7 +127,7 @@ bool Parts::anthropic_image(NodeIndex source) {
   r_.tape.collect(source, kNames, m);
   const auto [type, media_type, data, url, file_id] = m;
   if (!r_.is_string(type, "source.type") || !r_.is_string(media_type, "source.media_type")) return false;
-  const auto type_is = [&](std::string_view name) { return r_.tape.is(type, name); };
+  const auto type_is = [this, of = type](std::string_view name) { return r_.tape.is(of, name); };
   if (type_is("base64")) {
     if (!r_.has_string(data, "source.data")) return false;
     flush();

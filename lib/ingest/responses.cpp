@@ -19,7 +19,7 @@ class Items {
     r_.tape.collect(item, kNames, m);
     const auto [type, role] = m;
     if (!r_.is_string(type, "type")) return false;
-    const auto type_is = [&](std::string_view name) { return r_.tape.is(type, name); };
+    const auto type_is = [this, node = type](std::string_view name) { return r_.tape.is(node, name); };
     if (type == kNoNode || type_is("message")) return message(item, role);
     if (type_is("reasoning")) return reasoning(item);
     if (type_is("function_call")) return call(item, Frame::call, "arguments");

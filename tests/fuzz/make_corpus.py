@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""make_corpus.py <folder> <case file>…: one corpus file per body of the case files (tests/data/request_*.jsonl).
+
+The first byte of a corpus file says which API the rest is read as; see request_body_fuzz.cpp.
+"""
+import base64
+import json
+import pathlib
+import sys
+
+APIS = ["chat", "completions", "responses", "embeddings", "messages"]
+LARGEST = 4000  # bytes; the point of larger bodies is their size, which a fuzzer does not need
+
+
+def bodies(case):
+    for body, api in (("body", "api"), ("a", "api_a"), ("b", "api_b")):
+        if body not in case or case[body] is None or body + "_gen" in case:
+            continue
+        raw = case[body].encode("utf-8", "surrogatepass")
+        if case.get("body_encoding") == "base64":
+            raw = base64.b64decode(raw)
+        yield APIS.index(case[api]), raw
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+    for name in sys.argv[2:]:
+        for line in open(name, encoding="utf-8"):
+            for api, raw in bodies(json.loads(line)):
+                if len(raw) <= LARGEST:
+                    (folder / f"{pathlib.Path(name).stem}_{count}").write_bytes(bytes([api]) + raw)
+                    count += 1
+    (folder / ".made").write_text(f"{count}\n")
+
+
+if __name__ == "__main__":
+    main()
