@@ -114,8 +114,11 @@ replay() {
   start_fleet "$policy"
   say ""
   say "== $label"
+  # In the background: while it waits for a program in the foreground, the shell does not act on signals.
   "$binaries/benchmarks/replay/warmroute-replay" --url "$url" --time-scale "$time_scale" --replicas "$replicas" \
-    --profile "$profile" --label "$label" --json "$out/$label.json" "$@" >"$out/$label.txt" || status=$?
+    --profile "$profile" --label "$label" --json "$out/$label.json" "$@" >"$out/$label.txt" &
+  pids+=($!)
+  wait "${pids[-1]}" || status=$?
   if ((status > 1)); then
     cat "$out/$label.txt"
     die "the run '$label' ended with status $status; logs are in $root/$out"
