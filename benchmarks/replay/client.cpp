@@ -171,6 +171,7 @@ Awaitable<void> Client::read_answer(std::unique_ptr<Connection> connection, bool
 Awaitable<Exchange> Client::complete(std::string body, Clock::time_point due, std::int64_t max_tokens, bool keep_text) {
   Exchange exchange;
   exchange.due = due;
+  exchange.sent = Clock::now();
   while (true) {
     bool is_stale = false;
     exchange.error.clear();

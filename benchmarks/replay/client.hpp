@@ -21,6 +21,7 @@ struct Exchange {
 
   std::string error;                  ///< empty, or a class such as "connect", "http 503", "cut stream", "short answer"
   Clock::time_point due;              ///< when it was to be sent: latencies count from here
+  Clock::time_point sent;             ///< when this program got to it
   Clock::time_point first_token;
   Clock::time_point end;
   std::vector<std::int64_t> gaps_us;  ///< between tokens, real time

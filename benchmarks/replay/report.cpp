@@ -89,9 +89,10 @@ Report summarise(const std::vector<Exchange>& exchanges, const RunFacts& facts) 
   report.wall_seconds = facts.wall_seconds;
   report.bound_ratio = facts.bound_ratio;
   report.requests = static_cast<std::int64_t>(exchanges.size());
-  std::vector<double> ttft_wall, ttft, e2e, itl;
+  std::vector<double> ttft_wall, ttft, e2e, itl, late;
   for (const Exchange& x : exchanges) {
     report.retries += x.attempts - 1;
+    late.push_back(to_ms(x.sent - x.due));
     if (!x.ok()) {
       ++report.errors[x.error];
       continue;
@@ -115,6 +116,7 @@ Report summarise(const std::vector<Exchange>& exchanges, const RunFacts& facts) 
   report.ttft_wall = latency_summary(ttft_wall);
   report.e2e = latency_summary(e2e);
   report.itl = latency_summary(itl);
+  report.late_p99_wall = latency_summary(late).p99;
   for (std::size_t p = 0; p <= 100; ++p) report.ttft_percentiles.push_back(trace::percentile(std::span<const double>{ttft}, p * 10));
   if (report.input_tokens > 0) report.hit_ratio = static_cast<double>(report.cached_tokens) / static_cast<double>(report.input_tokens);
   add_balance(report, facts.replicas);
@@ -158,6 +160,7 @@ std::string table(const std::vector<Report>& reports) {
   row("completed", [](const Report& r) { return std::to_string(r.completed) + " of " + std::to_string(r.requests); });
   row("errors / client retries", [](const Report& r) { return std::to_string(r.error_count()) + " / " + std::to_string(r.retries); });
   row("TTFT mean in real time, ms", [](const Report& r) { return format("%.1f", r.ttft_wall.mean); });
+  row("sent late p99, real ms", [](const Report& r) { return format("%.1f", r.late_p99_wall); });
   row("real seconds", [](const Report& r) { return format("%.0f", r.wall_seconds); });
   for (const Report& r : reports) {
     for (const auto& [name, count] : r.errors) out += "  " + r.label + ": " + std::to_string(count) + " x " + name + "\n";
@@ -175,7 +178,7 @@ std::string to_json(const Report& r) {
                     ",\n \"input_tokens\":" + std::to_string(r.input_tokens) + ",\"cached_tokens\":" + std::to_string(r.cached_tokens) +
                     ",\"output_tokens\":" + std::to_string(r.output_tokens) + ",\"hit_ratio\":" + format("%.6f", r.hit_ratio) +
                     ",\"bound_ratio\":" + format("%.6f", r.bound_ratio) + ",\"share_of_bound\":" + format("%.6f", r.share_of_bound()) +
-                    ",\n \"request_balance\":" + format("%.4f", r.request_balance) + ",\"token_balance\":" + format("%.4f", r.token_balance) +
+                    ",\n \"late_p99_wall_ms\":" + format("%.3f", r.late_p99_wall) + ",\"request_balance\":" + format("%.4f", r.request_balance) + ",\"token_balance\":" + format("%.4f", r.token_balance) +
                     ",\"errors\":{";
   const char* comma = "";
   for (const auto& [name, count] : r.errors) {
@@ -222,6 +225,7 @@ Result<Report> from_json_file(const std::string& path) {
   r.output_tokens = count_at(document, "output_tokens");
   r.hit_ratio = number_at(document, "hit_ratio");
   r.bound_ratio = number_at(document, "bound_ratio");
+  r.late_p99_wall = number_at(document, "late_p99_wall_ms");
   r.request_balance = number_at(document, "request_balance");
   r.token_balance = number_at(document, "token_balance");
   simdjson::dom::object errors;

@@ -32,6 +32,7 @@ struct Report {
   std::vector<double> ttft_percentiles;        ///< shape: [0..100], the curve of the plot
   std::int64_t input_tokens = 0, cached_tokens = 0, output_tokens = 0;
   double hit_ratio = 0, bound_ratio = 0;
+  double late_p99_wall = 0;  ///< how late requests were sent; much of it means that the machine could not follow
   double request_balance = 0, token_balance = 0;  ///< max / mean over replicas; 0: nobody said which replica answered
   std::map<std::string, ReplicaShare> replicas;
 
