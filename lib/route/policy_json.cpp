@@ -150,7 +150,10 @@ Result<Policy> policy_from_json(std::string_view json, const Policy& base) {
     if (found == nullptr) fault(field.key, "is not a member of a policy");
     else if (!found->read(policy, field.value)) fault(field.key, std::string("must be ").append(found->wants));
   }
-  if (const auto valid = validate(policy); !valid) fault("", valid.error().message);
+  if (const auto valid = validate(policy); !valid) {
+    constexpr std::string_view kPrefix = "policy: ";
+    faults.append(faults.empty() ? "" : "; ").append(valid.error().message.substr(kPrefix.size()));
+  }
   if (!faults.empty()) return Error{Code::invalid_argument, "policy: " + faults, kNoOffset};
   return policy;
 }
