@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""make_corpus.py <folder> <case file>…: one corpus file per body of the case files (tests/data/request_*.jsonl).
+"""make_corpus.py <folder> <case file>…: one corpus file per body of the case files (tests/data/request_*.jsonl), or per line of a trace.
 
-The first byte of a corpus file says which API the rest is read as; see request_body_fuzz.cpp.
+The first byte of a body's corpus file says which API the rest is read as; see request_body_fuzz.cpp.
 """
 import base64
 import json
@@ -10,6 +10,7 @@ import sys
 
 APIS = ["chat", "completions", "responses", "embeddings", "messages"]
 LARGEST = 4000  # bytes; the point of larger bodies is their size, which a fuzzer does not need
+MOST_TRACE_LINES = 50
 
 
 def bodies(case):
@@ -28,7 +29,11 @@ def main():
     count = 0
     for name in sys.argv[2:]:
         for line in open(name, encoding="utf-8"):
-            for api, raw in bodies(json.loads(line)):
+            case = json.loads(line)
+            if "hash_ids" in case and count < MOST_TRACE_LINES and len(line) <= LARGEST:
+                (folder / f"{pathlib.Path(name).stem}_{count}").write_text(line.strip())
+                count += 1
+            for api, raw in bodies(case):
                 if len(raw) <= LARGEST:
                     (folder / f"{pathlib.Path(name).stem}_{count}").write_bytes(bytes([api]) + raw)
                     count += 1
