@@ -121,5 +121,38 @@ TEST_F(PrefixIndexTest, KeepsNothingOfWhatNobodyHolds) {
   EXPECT_EQ(index.statistics().memberships, 0U);
 }
 
+TEST_F(PrefixIndexTest, TakesEventsByTheEnginesOwnNames) {
+  const auto path = chain(1, 6);
+  const EngineHash ids[] = {EngineHash{11}, EngineHash{12}, EngineHash{13}, EngineHash{14}, EngineHash{15}, EngineHash{16}};
+  ASSERT_TRUE(index.store_event(replica(0), Tier::device, nullptr, std::span(ids).first(2), std::span(path).first(2)));
+  ASSERT_TRUE(index.store_event(replica(0), Tier::device, &ids[1], std::span(ids).subspan(2), std::span(path).subspan(2)));
+  EXPECT_EQ(device(path, 0), 6U);
+  EXPECT_TRUE(index.knows(replica(0), EngineHash{14}));
+  EXPECT_EQ(index.remove_event(replica(0), Tier::device, std::span(ids).subspan(3)), 3U);
+  EXPECT_EQ(device(path, 0), 3U);
+  EXPECT_FALSE(index.knows(replica(0), EngineHash{14}));
+}
+
+TEST_F(PrefixIndexTest, RefusesAnEventWhoseParentIsUnknown) {
+  const auto path = chain(1, 2);
+  const EngineHash ids[] = {EngineHash{11}, EngineHash{12}}, parent{99};
+  EXPECT_EQ(index.store_event(replica(0), Tier::device, &parent, ids, path).code(), Code::not_found);
+  EXPECT_EQ(index.store_event(replica(0), Tier::device, nullptr, std::span(ids).first(1), path).code(), Code::invalid_argument);
+  EXPECT_EQ(index.statistics().blocks, 0U);
+}
+
+TEST_F(PrefixIndexTest, SharesBlocksBetweenEnginesThatNameThemDifferently) {
+  const auto path = chain(1, 2);
+  const EngineHash a[] = {EngineHash{11}, EngineHash{12}}, b[] = {EngineHash{21}, EngineHash{22}};
+  ASSERT_TRUE(index.store_event(replica(0), Tier::device, nullptr, a, path));
+  ASSERT_TRUE(index.store_event(replica(1), Tier::device, nullptr, std::span(b).first(1), std::span(path).first(1)));
+  ASSERT_TRUE(index.store_event(replica(1), Tier::device, &b[0], std::span(b).subspan(1), std::span(path).subspan(1)));
+  EXPECT_EQ(index.statistics().blocks, 2U);
+  EXPECT_EQ(device(path, 1), 2U);
+  EXPECT_EQ(index.remove_event(replica(1), Tier::device, std::span(b).subspan(1)), 1U);
+  EXPECT_EQ(device(path, 1), 1U);
+  EXPECT_EQ(device(path, 0), 2U);
+}
+
 }  // namespace
 }  // namespace warmroute

@@ -25,11 +25,16 @@ struct Run {
   std::atomic<std::uint32_t> length{0};
   std::uint32_t capacity = 0;
   std::uint32_t shown = 0;  ///< writer: positions below were visible to readers once and are never overwritten
-  std::uint32_t reserved = 0;
+  std::uint32_t named = 0;  ///< writer: 1 when the engines' ids of the blocks follow the hashes; id 0 = none known
 
   [[nodiscard]] const BlockHash* hashes() const noexcept { return reinterpret_cast<const BlockHash*>(this + 1); }
   [[nodiscard]] BlockHash* hashes() noexcept { return reinterpret_cast<BlockHash*>(this + 1); }
-  [[nodiscard]] static std::size_t bytes(std::size_t capacity) noexcept { return sizeof(Run) + capacity * sizeof(BlockHash); }
+  [[nodiscard]] std::uint64_t* ids() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1) + capacity; }
+  [[nodiscard]] const std::uint64_t* ids() const noexcept { return const_cast<Run*>(this)->ids(); }
+  [[nodiscard]] static std::size_t bytes(std::size_t capacity, bool named) noexcept {
+    return sizeof(Run) + capacity * (named ? 16 : 8);
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes(capacity, named != 0); }
 };
 
 /// Who holds how much. Sparse: words of slot and three cut-offs, 0 = free. Dense: one 16-bit cut-off per slot of a window.

@@ -18,6 +18,7 @@
 #include "warmroute/detail/prefix_arena.hpp"
 #include "warmroute/detail/prefix_branches.hpp"
 #include "warmroute/detail/prefix_holding.hpp"
+#include "warmroute/detail/prefix_ids.hpp"
 #include "warmroute/detail/prefix_memory.hpp"
 #include "warmroute/detail/prefix_node.hpp"
 
@@ -26,7 +27,7 @@ namespace warmroute::detail {
 class PrefixTree {
  public:
   PrefixTree(EpochDomain& domain, std::uint32_t max_replicas, std::size_t max_bytes)
-      : memory_(domain), arena_(memory_), holding_(memory_, arena_), branches_(memory_, arena_), max_bytes_(max_bytes),
+      : memory_(domain), arena_(memory_), holding_(memory_, arena_), branches_(memory_, arena_), ids_(memory_, arena_), max_bytes_(max_bytes),
         lanes_((max_replicas + Holders::kLanes - 1) / Holders::kLanes * Holders::kLanes),
         cleared_at_(std::make_unique<std::atomic<std::uint32_t>[]>(lanes_)), held_(lanes_, 0) {}
   PrefixTree(const PrefixTree&) = delete;
@@ -42,9 +43,17 @@ class PrefixTree {
 
   // --- changes: one writer at a time -------------------------------------------------------------------------------
   /// returns: whether all of [first, path.size()) is held now; false: no room, and nothing left to give up.
-  bool store(std::uint32_t slot, unsigned tier, std::span<const BlockHash> path, std::size_t first);
+  bool store(std::uint32_t slot, unsigned tier, std::span<const BlockHash> path, std::size_t first) {
+    return first >= path.size() || store_below({}, slot, tier, path, first, {});
+  }
+  /// As store, for `blocks` below a place (none: the root), with the engine's ids for them.
+  bool store_below(EngineIds::Place place, std::uint32_t slot, unsigned tier, std::span<const BlockHash> blocks, std::size_t first,
+                   std::span<const EngineHash> ids);
+  /// returns: the place of the block that the slot's engine calls `id`, rather one that the slot holds.
+  [[nodiscard]] EngineIds::Place find(std::uint32_t slot, EngineHash id);
   /// returns: memberships removed.
   std::size_t remove(std::uint32_t slot, unsigned tier, std::span<const BlockHash> path, std::size_t first);
+  std::size_t remove_named(std::uint32_t slot, unsigned tier, std::span<const EngineHash> ids);
   /// Nothing that the slot held until now counts any more. cost: constant; `sweep` gives the memory back.
   void clear(std::uint32_t slot) {
     memberships_ -= held_[slot];
@@ -52,6 +61,7 @@ class PrefixTree {
     const std::uint32_t now = clears_.load(std::memory_order_relaxed) + 1;
     cleared_at_[slot].store(now, std::memory_order_release);
     clears_.store(now, std::memory_order_release);
+    if (slot < aliases_.size()) aliases_[slot].reset();
     to_sweep_ = arena_.end();  // one whole round from wherever the last one stands
   }
   /// Looks at up to `limit` nodes for replicas that were cleared. returns: whether there is more to do.
@@ -70,6 +80,7 @@ class PrefixTree {
 
  private:
   static constexpr std::uint32_t kRoot = NodeArena::kRoot;
+  static constexpr std::size_t kRoomForHoles = 4096;
   struct Part {
     Node* node;
     std::uint32_t from, to;
@@ -95,11 +106,17 @@ class PrefixTree {
   }
   void tidy_postponed();
   bool hold(Node& node, std::uint32_t slot, unsigned tier, std::uint32_t from, std::uint32_t to);
-  Node* create(Node* at, std::uint32_t offset, std::span<const BlockHash> hashes);
+  std::size_t release(std::span<const Part> parts, std::uint32_t slot, unsigned tier);
+  Part place_blocks(Node* at, std::uint32_t offset, std::span<const BlockHash> rest, bool named);
+  Node* create(Node* at, std::uint32_t offset, std::span<const BlockHash> hashes, bool named);
   std::uint32_t extend(Node& node, std::span<const BlockHash> hashes);
+  [[nodiscard]] bool holds(Node& node, std::uint32_t slot, std::uint32_t offset);
+  [[nodiscard]] EngineIds::Place find_name(std::uint32_t slot, std::uint64_t name);
+  bool name(Node& node, std::uint32_t from, std::span<const EngineHash> ids, std::uint32_t slot);
   void append(Node& node, std::span<const BlockHash> hashes);
-  Run* new_run(std::size_t capacity);
-  void replace_run(Node& node, std::size_t capacity);
+  Run* new_run(std::size_t capacity, bool named);
+  Run* copy_run(const Run& old, std::size_t capacity, bool named);
+  void replace_run(Node& node, std::size_t capacity, bool named);
   void tidy(Node* node);
   void trim(Node& node, std::uint32_t keep);
   void free_node(Node& node);
@@ -120,6 +137,7 @@ class PrefixTree {
   NodeArena arena_;
   PrefixHolding holding_;
   PrefixBranches branches_;
+  EngineIds ids_;
   std::size_t max_bytes_;
   std::uint32_t lanes_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> cleared_at_;
@@ -127,6 +145,7 @@ class PrefixTree {
   CommonPrefix compare_ = common_prefix_kernel();
   CreditLanes credit_ = credit_lanes_kernel();
   std::vector<std::uint64_t> held_;  // memberships per slot
+  std::vector<std::unique_ptr<AliasMap>> aliases_;  // per slot, where its engine's ids differ from those in the runs
   std::vector<Part> parts_;          // scratch of remove
   std::vector<Moved> moved_;         // scratch of merge
   Node* keep_ = nullptr;             // the node that a store stands on: eviction goes around it
@@ -139,42 +158,101 @@ class PrefixTree {
 
 // --- store and remove ---------------------------------------------------------------------------------------------
 
-inline bool PrefixTree::store(std::uint32_t slot, unsigned tier, std::span<const BlockHash> path, std::size_t first) {
-  if (first >= path.size()) return true;
+/// returns: where the next blocks of `rest` lie below (at, offset), as many as one node takes; added if they are new. node null: no room.
+inline PrefixTree::Part PrefixTree::place_blocks(Node* at, std::uint32_t offset, std::span<const BlockHash> rest, bool named) {
+  const auto agree = [&rest, this](Node& node, std::uint32_t from) {
+    return from + static_cast<std::uint32_t>(
+                      compare_(run_of(node).hashes() + from, rest.data(), std::min<std::size_t>(length(node) - from, rest.size())));
+  };
+  if (at != nullptr && offset < length(*at)) {  // only where a caller starts inside a run
+    if (const std::uint32_t to = agree(*at, offset); to != offset) return {at, offset, to};
+  }
+  if (Node* child = child_of(at, offset, rest[0])) return {child, 0, agree(*child, 0)};
+  if (at != nullptr && offset == length(*at)) {
+    if (const std::uint32_t more = extend(*at, rest); more != 0) return {at, offset, offset + more};
+  }
+  Node* fresh = create(at, offset, rest, named);
+  return {fresh, 0, fresh == nullptr ? 0 : length(*fresh)};
+}
+
+inline bool PrefixTree::store_below(EngineIds::Place place, std::uint32_t slot, unsigned tier, std::span<const BlockHash> blocks,
+                                    std::size_t first, std::span<const EngineHash> ids) {
   ++tick_;
-  Node* at = nullptr;
-  std::uint32_t offset = 0;
+  Node* at = place.node;
+  std::uint32_t offset = at == nullptr ? 0 : place.offset + 1;
   bool done = true;
-  for (std::size_t pos = 0; pos < path.size();) {
-    const auto rest = path.subspan(pos);
-    Node* node = child_of(at, offset, rest[0]);
-    std::uint32_t from = 0, to = 0;
-    if (node != nullptr) {
-      to = static_cast<std::uint32_t>(compare_(run_of(*node).hashes(), rest.data(), std::min<std::size_t>(length(*node), rest.size())));
-    } else if (const std::uint32_t more = at == nullptr || offset != length(*at) ? 0 : extend(*at, rest); more != 0) {
-      node = at;
-      from = offset;
-      to = offset + more;
-    } else if ((node = create(at, offset, rest)) != nullptr) {
-      to = length(*node);
-    } else {
-      done = false;
-      break;
+  for (std::size_t pos = 0; pos < blocks.size() && done;) {
+    const Part part = place_blocks(at, offset, blocks.subspan(pos), !ids.empty());
+    if (part.node == nullptr) { done = false; break; }
+    const std::size_t count = part.to - part.from;
+    if (!ids.empty()) done = name(*part.node, part.from, ids.subspan(pos, count), slot);
+    if (done && pos + count > first) {
+      const std::uint32_t begin = pos >= first ? part.from : part.from + static_cast<std::uint32_t>(first - pos);
+      done = hold(*part.node, slot, tier, begin, part.to);
     }
-    if (pos + (to - from) > first) {
-      const std::uint32_t begin = pos >= first ? from : from + static_cast<std::uint32_t>(first - pos);
-      done = hold(*node, slot, tier, begin, to);
-      if (!done) { at = node; break; }
-    }
-    pos += to - from;
-    at = node;
-    offset = to;
+    pos += count;
+    at = part.node;
+    offset = part.to;
   }
   keep_ = nullptr;
   if (at != nullptr && (offset > deepest_branch(*at) || offset == length(*at))) touch(*at);
   if (!done && at != nullptr) postponed_.push_back(at->number);
   tidy_postponed();
   return done;
+}
+
+/// Writes the engine's ids beside the hashes. returns: false: no room.
+inline bool PrefixTree::name(Node& node, std::uint32_t from, std::span<const EngineHash> ids, std::uint32_t slot) {
+  if (run_of(node).named == 0) {
+    if (!room(Run::bytes(run_of(node).capacity, true), &node)) return false;
+    replace_run(node, run_of(node).capacity, true);
+  }
+  if (std::memcmp(run_of(node).ids() + from, ids.data(), ids.size() * sizeof(EngineHash)) == 0) return true;  // as others call them
+  std::unique_ptr<AliasMap>* aliases = slot < aliases_.size() ? &aliases_[slot] : nullptr;
+  const std::size_t alias_room = aliases != nullptr && *aliases ? (*aliases)->room_to_add() : 512;
+  if (!room(ids_.room_to_add(ids.size()) + alias_room + ids.size() * 48, &node)) return false;
+  std::uint64_t* names = run_of(node).ids();
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto at = static_cast<std::uint32_t>(from + i);
+    const auto id = static_cast<std::uint64_t>(ids[i]);
+    if (names[at] == id || id == 0) continue;
+    if (names[at] == 0) {
+      names[at] = id;
+      ids_.add(id, node.number, at);
+      continue;
+    }
+    if (aliases == nullptr) {
+      aliases_.resize(lanes_);
+      aliases = &aliases_[slot];
+    }
+    if (!*aliases) *aliases = std::make_unique<AliasMap>(memory_);
+    (*aliases)->add(id, names[at], [&, this](std::uint64_t known) {
+      const EngineIds::Place place = find_name(slot, known);
+      const bool being_stored = place.node == &node && place.offset >= from && place.offset < from + ids.size();
+      return being_stored || (place.node != nullptr && holds(*place.node, slot, place.offset));
+    });
+  }
+  return true;
+}
+
+inline bool PrefixTree::holds(Node& node, std::uint32_t slot, std::uint32_t offset) {
+  return node.clears.load(std::memory_order_relaxed) >= cleared_at_[slot].load(std::memory_order_relaxed) &&
+         (holding_.holds(node, slot, 0, offset) || holding_.holds(node, slot, 1, offset) || holding_.holds(node, slot, 2, offset));
+}
+
+inline EngineIds::Place PrefixTree::find_name(std::uint32_t slot, std::uint64_t name) {
+  return ids_.find(name, [this, slot](Node& node, std::uint32_t offset) { return holds(node, slot, offset); });
+}
+
+inline EngineIds::Place PrefixTree::find(std::uint32_t slot, EngineHash id) {
+  const auto own = static_cast<std::uint64_t>(id);
+  if (slot < aliases_.size() && aliases_[slot]) {
+    // an alias may be older than the block, which then got this engine's own name when it came back
+    const std::uint64_t name = aliases_[slot]->find(own);
+    const EngineIds::Place place = name == own ? EngineIds::Place{} : find_name(slot, name);
+    if (place.node != nullptr) return place;
+  }
+  return find_name(slot, own);
 }
 
 inline void PrefixTree::tidy_postponed() {
@@ -195,7 +273,6 @@ inline bool PrefixTree::hold(Node& node, std::uint32_t slot, unsigned tier, std:
 }
 
 inline std::size_t PrefixTree::remove(std::uint32_t slot, unsigned tier, std::span<const BlockHash> path, std::size_t first) {
-  constexpr std::size_t kRoomForHoles = 4096;
   static_cast<void>(room(kRoomForHoles, nullptr));
   parts_.clear();
   Node* at = nullptr;
@@ -208,8 +285,31 @@ inline std::size_t PrefixTree::remove(std::uint32_t slot, unsigned tier, std::sp
     if (pos + offset > first) parts_.push_back({at, pos >= first ? 0 : static_cast<std::uint32_t>(first - pos), offset});
     pos += offset;
   }
+  return release(parts_, slot, tier);
+}
+
+/// Neighbouring blocks are released together, whether they are named from leaf to root or the other way.
+inline std::size_t PrefixTree::remove_named(std::uint32_t slot, unsigned tier, std::span<const EngineHash> ids) {
+  static_cast<void>(room(kRoomForHoles, nullptr));
+  std::size_t removed = 0;
+  Part part{nullptr, 0, 0};
+  for (const EngineHash id : ids) {
+    const EngineIds::Place place = find(slot, id);
+    if (place.node == nullptr) continue;
+    if (place.node == part.node && place.offset + 1 == part.from) { part.from = place.offset; continue; }
+    if (place.node == part.node && place.offset == part.to) { ++part.to; continue; }
+    if (part.node != nullptr) removed += release({&part, 1}, slot, tier);
+    // what was just released may have taken this node with it, or moved its blocks
+    const EngineIds::Place again = part.node == nullptr ? place : find(slot, id);
+    part = again.node == nullptr ? Part{nullptr, 0, 0} : Part{again.node, again.offset, again.offset + 1};
+  }
+  if (part.node != nullptr) removed += release({&part, 1}, slot, tier);
+  return removed;
+}
+
+inline std::size_t PrefixTree::release(std::span<const Part> parts, std::uint32_t slot, unsigned tier) {
   std::size_t removed = 0, given_up = 0;
-  for (const Part& p : parts_) {
+  for (const Part& p : parts) {
     clean(*p.node);
     if (memory_.bytes() + PrefixHolding::room_to_hold(*p.node, length(*p.node)) <= max_bytes_) {
       removed += holding_.release(*p.node, slot, tier, p.from, p.to);
@@ -222,8 +322,8 @@ inline std::size_t PrefixTree::remove(std::uint32_t slot, unsigned tier, std::sp
   evicted_ += given_up;
   memberships_ -= removed + given_up;
   held_[slot] -= removed + given_up;
-  for (std::size_t i = parts_.size(); i-- > 0;) {  // deepest first: a node goes only after what hangs below it
-    if (arena_.live(parts_[i].node->number) && parts_[i].to == length(*parts_[i].node)) tidy(parts_[i].node);
+  for (std::size_t i = parts.size(); i-- > 0;) {  // deepest first: a node goes only after what hangs below it
+    if (arena_.live(parts[i].node->number) && parts[i].to == length(*parts[i].node)) tidy(parts[i].node);
   }
   tidy_postponed();
   return removed;
@@ -231,18 +331,36 @@ inline std::size_t PrefixTree::remove(std::uint32_t slot, unsigned tier, std::sp
 
 // --- structure ------------------------------------------------------------------------------------------------------
 
-inline Run* PrefixTree::new_run(std::size_t capacity) {
-  Run* run = new (memory_.allocate(Run::bytes(capacity))) Run;
+inline Run* PrefixTree::new_run(std::size_t capacity, bool named) {
+  Run* run = new (memory_.allocate(Run::bytes(capacity, named))) Run;
   run->capacity = static_cast<std::uint32_t>(capacity);
+  run->named = named ? 1 : 0;
+  if (named) std::memset(run->ids(), 0, capacity * sizeof(std::uint64_t));
   return run;
 }
 
+inline Run* PrefixTree::copy_run(const Run& old, std::size_t capacity, bool named) {
+  const std::uint32_t count = old.length.load(std::memory_order_relaxed);
+  Run* run = new_run(capacity, named);
+  std::memcpy(run->hashes(), old.hashes(), count * sizeof(BlockHash));
+  if (old.named != 0) std::memcpy(run->ids(), old.ids(), count * sizeof(std::uint64_t));
+  run->length.store(count, std::memory_order_relaxed);
+  run->shown = count;
+  return run;
+}
+
+inline void PrefixTree::replace_run(Node& node, std::size_t capacity, bool named) {
+  Run* old = &run_of(node);
+  node.run.store(copy_run(*old, capacity, named), std::memory_order_release);
+  memory_.retire(old, old->bytes());
+}
+
 /// returns: the new child with as much of `hashes` as one run takes and nobody holding it; null: no room.
-inline Node* PrefixTree::create(Node* at, std::uint32_t offset, std::span<const BlockHash> hashes) {
+inline Node* PrefixTree::create(Node* at, std::uint32_t offset, std::span<const BlockHash> hashes, bool named) {
   const std::size_t count = std::min<std::size_t>(hashes.size(), kMaxRun);
-  if (!room(arena_.bytes_to_add() + Run::bytes(count) + branches_.room_to_add(at, hashes[0]), at)) return nullptr;
+  if (!room(arena_.bytes_to_add() + Run::bytes(count, named) + branches_.room_to_add(at, hashes[0]), at)) return nullptr;
   Node& node = arena_.add();
-  Run* run = new_run(count);
+  Run* run = new_run(count, named);
   std::memcpy(run->hashes(), hashes.data(), count * sizeof(BlockHash));
   run->length.store(static_cast<std::uint32_t>(count), std::memory_order_relaxed);
   run->shown = static_cast<std::uint32_t>(count);
@@ -271,8 +389,9 @@ inline std::uint32_t PrefixTree::extend(Node& node, std::span<const BlockHash> h
   std::size_t capacity = run.capacity;
   if (overwrites || length_now + count > capacity) {
     capacity = std::min<std::size_t>(length_now + count + length_now / 4, kMaxRun);
-    if (!room(Run::bytes(capacity), &node)) return 0;
-    replace_run(node, capacity);
+    const bool named = run.named != 0;
+    if (!room(Run::bytes(capacity, named), &node)) return 0;
+    replace_run(node, capacity, named);
   }
   append(node, hashes.first(count));
   return static_cast<std::uint32_t>(count);
@@ -287,20 +406,10 @@ inline void PrefixTree::append(Node& node, std::span<const BlockHash> hashes) {
     std::memcpy(run.hashes() + from, hashes.data() + (from - begin), (end - from) * sizeof(BlockHash));
     run.shown = end;
   }
+  if (run.named != 0) std::memset(run.ids() + begin, 0, hashes.size() * sizeof(std::uint64_t));
   run.length.store(end, std::memory_order_release);
   blocks_ += hashes.size();
   if ((arena_.info(node).flags & NodeInfo::kListed) == 0) list_newest(node);
-}
-
-inline void PrefixTree::replace_run(Node& node, std::size_t capacity) {
-  Run* old = &run_of(node);
-  const std::uint32_t length_now = old->length.load(std::memory_order_relaxed);
-  Run* run = new_run(capacity);
-  std::memcpy(run->hashes(), old->hashes(), length_now * sizeof(BlockHash));
-  run->length.store(length_now, std::memory_order_relaxed);
-  run->shown = length_now;
-  node.run.store(run, std::memory_order_release);
-  memory_.retire(old, Run::bytes(old->capacity));
 }
 
 /// Brings a node and its ancestors back into shape after holders or branches went.
@@ -331,8 +440,8 @@ inline void PrefixTree::trim(Node& node, std::uint32_t keep) {
   blocks_ -= run.length.load(std::memory_order_relaxed) - keep;
   run.length.store(keep, std::memory_order_release);
   // halves at least, so that cutting block by block stays cheap; not when the copy itself would break the cap
-  if (keep != 0 && run.capacity > 32 && keep < run.capacity / 2 && memory_.bytes() + Run::bytes(keep) <= max_bytes_) {
-    replace_run(node, keep);
+  if (keep != 0 && run.capacity > 32 && keep < run.capacity / 2 && memory_.bytes() + Run::bytes(keep, run.named != 0) <= max_bytes_) {
+    replace_run(node, keep, run.named != 0);
   }
 }
 
@@ -344,7 +453,7 @@ inline void PrefixTree::free_node(Node& node) {
   blocks_ -= run.length.load(std::memory_order_relaxed);
   holding_.retire(node);
   branches_.retire(node);
-  memory_.retire(&run, Run::bytes(run.capacity));
+  memory_.retire(&run, run.bytes());
   arena_.bury(node.number);
   memory_.retire_node(node.number);
 }
@@ -356,7 +465,7 @@ inline void PrefixTree::merge_child(std::uint32_t number) {
   arena_.info(node).flags &= static_cast<std::uint8_t>(~NodeInfo::kMergeable);
   const Branches* b = node.branches.load(std::memory_order_relaxed);
   if (b == nullptr || b->at_deepest != 1 || b->deepest != length(node)) return;
-  constexpr std::uint32_t kFewBranches = 32, kCheapCopy = 4096;
+  constexpr std::uint32_t kFewBranches = 32, kCheapCopy = 4096, kFewNames = 1024;
   if (b->mask >= 2 * kFewBranches) return;
   Node* child = nullptr;
   for (std::uint32_t i = 0; i <= b->mask; ++i) {
@@ -364,7 +473,8 @@ inline void PrefixTree::merge_child(std::uint32_t number) {
     if (w > Branches::kRemoved && Branches::offset(w) == b->deepest) child = Branches::node(w);
   }
   const Branches* below = child->branches.load(std::memory_order_relaxed);
-  if (length(node) + length(*child) > std::min(kMaxRun, kCheapCopy) || (below != nullptr && below->mask >= 2 * kFewBranches)) return;
+  const bool rename = run_of(*child).named != 0 && length(*child) > kFewNames;
+  if (rename || length(node) + length(*child) > std::min(kMaxRun, kCheapCopy) || (below != nullptr && below->mask >= 2 * kFewBranches)) return;
   merge(node, *child);
 }
 
@@ -385,24 +495,30 @@ inline void PrefixTree::merge(Node& parent, Node& child) {
   clean(child);
   note_moved(child, joint);
   const Branches* below = child.branches.load(std::memory_order_relaxed);
-  const std::size_t need = Run::bytes(total) + branches_.room_to_add(&parent, BlockHash{0}) * (below == nullptr ? 1 : below->live) +
-                           moved_.size() * PrefixHolding::room_to_hold(parent, total);
+  Run& lower = run_of(child);
+  const bool named = run_of(parent).named != 0 || lower.named != 0;
+  const std::size_t need = Run::bytes(total, named) + branches_.room_to_add(&parent, BlockHash{0}) * (below == nullptr ? 1 : below->live) +
+                           moved_.size() * PrefixHolding::room_to_hold(parent, total) + (named ? ids_.room_to_add(total - joint) : 0);
   if (memory_.bytes() + need > max_bytes_) return;
   for (const Moved& m : moved_) static_cast<void>(holding_.hold(parent, m.slot, m.tier, m.from, m.to));
   branches_.move_all(child, parent, joint);
-  const std::span<const BlockHash> hashes(run_of(child).hashes(), total - joint);
-  if (run_of(parent).capacity < total || run_of(parent).shown > joint) {
+  const std::span<const BlockHash> hashes(lower.hashes(), total - joint);
+  if (run_of(parent).capacity < total || run_of(parent).shown > joint || (named && run_of(parent).named == 0)) {
     Run* old = &run_of(parent);
-    Run* run = new_run(total);
-    std::memcpy(run->hashes(), old->hashes(), joint * sizeof(BlockHash));
+    Run* run = copy_run(*old, total, named);
     std::memcpy(run->hashes() + joint, hashes.data(), hashes.size() * sizeof(BlockHash));
     run->length.store(total, std::memory_order_relaxed);
     run->shown = total;
     parent.run.store(run, std::memory_order_release);
-    memory_.retire(old, Run::bytes(old->capacity));
+    memory_.retire(old, old->bytes());
     blocks_ += hashes.size();
   } else {
     append(parent, hashes);
+  }
+  for (std::uint32_t i = 0; lower.named != 0 && i < total - joint; ++i) {
+    if (lower.ids()[i] == 0) continue;
+    run_of(parent).ids()[joint + i] = lower.ids()[i];
+    ids_.add(lower.ids()[i], parent.number, joint + i);
   }
   const std::uint32_t used = arena_.info(child).used;
   free_node(child);
@@ -524,7 +640,7 @@ inline PrefixTree::~PrefixTree() {
     Node& node = arena_.node(number);
     holding_.retire(node);
     branches_.retire(node);
-    memory_.retire(&run_of(node), Run::bytes(run_of(node).capacity));
+    memory_.retire(&run_of(node), run_of(node).bytes());
   }
   branches_.retire_root();
 }

@@ -111,6 +111,18 @@ class PrefixIndex {
   /// returns: memberships removed; 0 for an older generation. threads: as store.
   std::size_t remove(ReplicaId r, Tier tier, std::span<const BlockHash> path, std::size_t first = 0);
 
+  /// As store, the way engines say it: `blocks` follow the block that the replica's engine calls `parent` (null: they start at block 0)
+  /// and are called `ids`. Opaque to us; replicas whose ids differ for the same blocks still share them. Id 0 names nothing.
+  /// shape: ids.size() == blocks.size(). errors: as store; invalid_argument (sizes), not_found (parent: never stored, or given up).
+  /// cost: does not depend on how deep the parent lies.
+  Status store_event(ReplicaId r, Tier tier, const EngineHash* parent, std::span<const EngineHash> ids, std::span<const BlockHash> blocks);
+
+  /// As remove, by the engine's names in any order; unknown names are skipped. returns: memberships removed.
+  std::size_t remove_event(ReplicaId r, Tier tier, std::span<const EngineHash> ids);
+
+  /// returns: whether the index knows a block by that replica's name for it. threads: as store.
+  [[nodiscard]] bool knows(ReplicaId r, EngineHash id);
+
   /// Forgets all that the slot held, whatever its generation up to r.generation; later stores of an older one are stale.
   /// threads: as store. cost: constant; the memory comes back with later changes and `advance`.
   void clear(ReplicaId r);
@@ -189,6 +201,37 @@ inline std::size_t PrefixIndex::remove(ReplicaId r, Tier tier, std::span<const B
   const std::size_t removed = tree_.remove(r.slot, static_cast<unsigned>(tier), path, first);
   end_change();
   return removed;
+}
+
+inline Status PrefixIndex::store_event(ReplicaId r, Tier tier, const EngineHash* parent, std::span<const EngineHash> ids,
+                                       std::span<const BlockHash> blocks) {
+  const std::scoped_lock lock(mutex_);
+  if (ids.size() != blocks.size()) return refuse(Code::invalid_argument, "as many ids as blocks are needed");
+  if (r.slot >= options_.max_replicas) return refuse(Code::out_of_range, "replica slot at or beyond max_replicas");
+  if (!admit(r)) return refuse(Code::stale, "the replica slot has a newer tenant");
+  detail::EngineIds::Place place;
+  if (parent != nullptr) {
+    place = tree_.find(r.slot, *parent);
+    if (place.node == nullptr) return refuse(Code::not_found, "the parent block is not in the index");
+  }
+  if (tier != Tier::device) has_lower_.store(true, std::memory_order_release);
+  const bool done = blocks.empty() || tree_.store_below(place, r.slot, static_cast<unsigned>(tier), blocks, 0, ids);
+  end_change();
+  if (!done) return refuse(Code::capacity, "the prefix index is at max_bytes and has nothing older to give up");
+  return {};
+}
+
+inline std::size_t PrefixIndex::remove_event(ReplicaId r, Tier tier, std::span<const EngineHash> ids) {
+  const std::scoped_lock lock(mutex_);
+  if (r.slot >= options_.max_replicas || r.generation < generations_[r.slot] || !admit(r)) return 0;
+  const std::size_t removed = tree_.remove_named(r.slot, static_cast<unsigned>(tier), ids);
+  end_change();
+  return removed;
+}
+
+inline bool PrefixIndex::knows(ReplicaId r, EngineHash id) {
+  const std::scoped_lock lock(mutex_);
+  return r.slot < options_.max_replicas && tree_.find(r.slot, id).node != nullptr;
 }
 
 inline void PrefixIndex::clear(ReplicaId r) {

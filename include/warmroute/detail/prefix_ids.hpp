@@ -1,0 +1,204 @@
+/// Engines name blocks by hashes of their own; here such an id leads to the block's place in the tree.
+/// The id of a block lies beside its hash in the run, once for all replicas that agree on it. This table only finds the place: 8 bytes per
+/// block (node, offset, 16 bits of the id), checked against the run, so an entry whose block is gone is simply not believed and
+/// falls out when its shard is rebuilt. A replica that calls a block otherwise gets an alias to the first name.
+/// Does not: lock, ask for room (`room_to_add`), or serve readers; only the writer looks here.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "warmroute/detail/prefix_arena.hpp"
+#include "warmroute/detail/prefix_memory.hpp"
+#include "warmroute/detail/prefix_node.hpp"
+
+namespace warmroute {
+
+/// What an engine calls a block in its events. Opaque: equal within one engine means the same block after the same prefix.
+enum class EngineHash : std::uint64_t {};
+
+}  // namespace warmroute
+
+namespace warmroute::detail {
+
+/// From one engine's own name of a block to the name that the tree keeps. Names of blocks that the engine gave up stay until the
+/// map is full: only then it is asked which still matter.
+class AliasMap {
+ public:
+  explicit AliasMap(PrefixMemory& memory) : memory_(&memory) {}
+  AliasMap(const AliasMap&) = delete;
+  AliasMap& operator=(const AliasMap&) = delete;
+  ~AliasMap() { give_back(pairs_, capacity_); }
+
+  /// returns: the other name, or `id` itself.
+  [[nodiscard]] std::uint64_t find(std::uint64_t id) const noexcept {
+    if (id == 0 || count_ == 0) return id;
+    const Pair& pair = pairs_[place(id)];
+    return pair.id == id ? pair.name : id;
+  }
+  /// `matters(name)`: whether the engine still holds the block of that name.
+  template <class Matters>
+  void add(std::uint64_t id, std::uint64_t name, Matters&& matters) {
+    if ((count_ + 1) * 4 > capacity_ * 3) rebuild(matters);
+    Pair& pair = pairs_[place(id)];
+    count_ += pair.id == 0;
+    pair = {id, name};
+  }
+  [[nodiscard]] std::size_t room_to_add() const noexcept { return (capacity_ * 2 + 32) * sizeof(Pair); }
+
+ private:
+  struct Pair {
+    std::uint64_t id = 0, name = 0;
+  };
+  [[nodiscard]] std::size_t place(std::uint64_t id) const noexcept {
+    std::size_t i = static_cast<std::size_t>((id * 0x9E3779B97F4A7C15ULL) >> 32);
+    while (pairs_[i & (capacity_ - 1)].id != 0 && pairs_[i & (capacity_ - 1)].id != id) ++i;
+    return i & (capacity_ - 1);
+  }
+  template <class Matters>
+  void rebuild(Matters&& matters) {
+    Pair* old = pairs_;
+    const std::size_t before = capacity_;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < before; ++i) {
+      if (old[i].id != 0 && !matters(old[i].name)) old[i].id = 0;
+      kept += old[i].id != 0;
+    }
+    capacity_ = std::bit_ceil(kept * 3 / 2 + 16);
+    pairs_ = static_cast<Pair*>(memory_->allocate(capacity_ * sizeof(Pair)));
+    std::fill_n(pairs_, capacity_, Pair{});
+    count_ = kept;
+    for (std::size_t i = 0; i < before; ++i) {
+      if (old[i].id != 0) pairs_[place(old[i].id)] = old[i];
+    }
+    give_back(old, before);
+  }
+  void give_back(Pair* pairs, std::size_t capacity) noexcept {
+    if (pairs != nullptr) memory_->release(pairs, capacity * sizeof(Pair));
+  }
+
+  PrefixMemory* memory_;
+  Pair* pairs_ = nullptr;
+  std::size_t capacity_ = 0, count_ = 0;
+};
+
+class EngineIds {
+ public:
+  /// A block's place; `node` null: unknown.
+  struct Place {
+    Node* node = nullptr;
+    std::uint32_t offset = 0;
+  };
+  static constexpr std::size_t kShards = 1024;  // a rebuild looks at one of them: 10,000 entries among 10^7 blocks
+
+  EngineIds(PrefixMemory& memory, NodeArena& arena) : memory_(&memory), arena_(&arena) {}
+  EngineIds(const EngineIds&) = delete;
+  EngineIds& operator=(const EngineIds&) = delete;
+  ~EngineIds() {
+    for (const Shard& s : shards_) {
+      if (s.words != nullptr) memory_->release(s.words, s.capacity * 8);
+    }
+  }
+
+  /// returns: the place of the block called `id`, of several the first that `prefer(node, offset)` likes, else the first.
+  template <class Prefer>
+  [[nodiscard]] Place find(std::uint64_t id, Prefer&& prefer) const {
+    Place found;
+    if (id == 0 || shards_.empty()) return found;
+    const std::uint64_t mixed = mix(id);
+    const Shard& shard = shards_[mixed >> 54];
+    if (shard.words == nullptr) return found;
+    for (std::uint64_t i = mixed >> 16;; ++i) {
+      const std::uint64_t word = shard.words[i & (shard.capacity - 1)];
+      if (word == 0) return found;
+      if ((word & 0xFFFF) != (mixed & 0xFFFF)) continue;
+      const Place place = place_of(word);
+      if (place.node == nullptr || id_at(place) != id) continue;
+      if (prefer(*place.node, place.offset)) return place;
+      if (found.node == nullptr) found = place;
+    }
+  }
+
+  /// The block at that place, whose run says so already, is called `id`.
+  void add(std::uint64_t id, std::uint32_t number, std::uint32_t offset) {
+    if (shards_.empty()) shards_.resize(kShards);
+    const std::uint64_t mixed = mix(id);
+    Shard& shard = shards_[mixed >> 54];
+    if ((shard.used + 1) * 4 > shard.capacity * 3) rebuild(shard, mixed >> 54);
+    put(shard, mixed, word_of(mixed, number, offset));
+  }
+
+  [[nodiscard]] std::size_t room_to_add(std::size_t ids) const noexcept {
+    // each id may hit a shard that is about to double; one in eight does at most, and small ones cost little
+    return ids * 64 + (shards_.empty() ? 0 : std::size_t{largest_} * 16 * (ids / 8 + 1));
+  }
+
+ private:
+  struct Shard {
+    std::uint64_t* words = nullptr;
+    std::uint32_t capacity = 0, used = 0;
+  };
+
+  [[nodiscard]] static std::uint64_t mix(std::uint64_t x) noexcept {
+    x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93ULL;
+    return (x ^ (x >> 32)) * 0xD6E8FEB86659FD93ULL;
+  }
+  [[nodiscard]] static std::uint64_t word_of(std::uint64_t mixed, std::uint32_t number, std::uint32_t offset) noexcept {
+    return std::uint64_t{number} << 32 | std::uint64_t{offset} << 16 | (mixed & 0xFFFF);
+  }
+  /// returns: the live place that a word names, if there is one.
+  [[nodiscard]] Place place_of(std::uint64_t word) const noexcept {
+    const auto number = static_cast<std::uint32_t>(word >> 32);
+    const auto offset = static_cast<std::uint32_t>(word >> 16) & 0xFFFF;
+    if (!arena_->live(number)) return {};
+    Node& node = arena_->node(number);
+    const Run& run = *node.run.load(std::memory_order_relaxed);
+    if (run.named == 0 || offset >= run.length.load(std::memory_order_relaxed)) return {};
+    return {&node, offset};
+  }
+  [[nodiscard]] static std::uint64_t id_at(const Place& p) noexcept { return p.node->run.load(std::memory_order_relaxed)->ids()[p.offset]; }
+
+  static void put(Shard& shard, std::uint64_t mixed, std::uint64_t word) noexcept {
+    std::uint64_t i = mixed >> 16;
+    while (shard.words[i & (shard.capacity - 1)] != 0) {
+      if (shard.words[i++ & (shard.capacity - 1)] == word) return;  // the same place had this name before
+    }
+    shard.words[i & (shard.capacity - 1)] = word;
+    ++shard.used;
+  }
+
+  /// Keeps what is still true.
+  void rebuild(Shard& shard, std::uint64_t which) {
+    const Shard old = shard;
+    keep_.clear();
+    for (std::uint32_t i = 0; i < old.capacity; ++i) {
+      const Place place = old.words[i] == 0 ? Place{} : place_of(old.words[i]);
+      if (place.node == nullptr) continue;
+      const std::uint64_t mixed = mix(id_at(place));
+      if (mixed >> 54 == which && (mixed & 0xFFFF) == (old.words[i] & 0xFFFF)) keep_.push_back({mixed, old.words[i]});
+    }
+    // full to 3/8 .. 3/4; a quarter more at a time would save memory, a doubling saves rebuilds: 1.5x in between
+    shard.capacity = std::bit_ceil(static_cast<std::uint32_t>(keep_.size() + keep_.size() / 2 + 12));
+    shard.used = 0;
+    shard.words = static_cast<std::uint64_t*>(memory_->allocate(shard.capacity * 8));
+    std::memset(shard.words, 0, shard.capacity * 8);
+    for (const auto& k : keep_) put(shard, k.mixed, k.word);
+    if (old.words != nullptr) memory_->release(old.words, old.capacity * 8);
+    largest_ = std::max(largest_, shard.capacity);
+  }
+
+  struct Kept {
+    std::uint64_t mixed, word;
+  };
+  PrefixMemory* memory_;
+  NodeArena* arena_;
+  std::vector<Shard> shards_;
+  std::vector<Kept> keep_;  // scratch
+  std::uint32_t largest_ = 0;
+};
+
+}  // namespace warmroute::detail
