@@ -12,7 +12,10 @@ namespace warmroute::detail {
 inline void rank_by_cost(const Prepared& p, const Scratch& scratch, Ranking& ranking) noexcept {
   for (const std::uint32_t i : scratch.eligible) {
     const Candidate& c = p.pool->candidates[i];
-    ranking.offer({cost_terms(p, scratch, c).total, 0, mix(p.draw ^ c.id.slot), i});
+    const CostReplica reading = cost_replica(p, scratch, c);
+    const std::int64_t total = cost_terms(p, scratch, c, reading).total;
+    ranking.offer(total, 0, p.draw, c.id.slot, i);
+    ranking.held(reading.cached_tokens, total, i);
   }
 }
 
@@ -38,7 +41,8 @@ inline void rank_by_baseline(const Prepared& p, const Scratch& scratch, Ranking&
       case Algorithm::longest_match: rank = longest_match_rank(v); break;
       default: rank = least_requests_rank(v); break;
     }
-    ranking.offer({rank.first, rank.second, v.tie, i});
+    ranking.offer(rank.first, rank.second, p.draw, c.id.slot, i);
+    ranking.held(r.cached_tokens, 0, i);
     ++v.ordinal;
   }
 }
@@ -58,33 +62,16 @@ inline bool rank_by_ring(const Prepared& p, const Scratch& scratch, Ranking& ran
     LoadBound bound;
     bound.factor = p.topology->policy.bound_factor;
     pick = bounded_pick_among(*p.pool->ring, key, bound, p.input_tokens, load, eligible);
-    if (pick.member != kNoMember) ranking.offer({-1, 0, 0, p.pool->by_slot[pick.member]});
+    if (pick.member != kNoMember) ranking.offer(-1, 0, 0, 0, p.pool->by_slot[pick.member]);
   }
   RingWalk walk(*p.pool->ring, key);
   std::int64_t place = 0;
   const std::size_t wanted = std::min(ranking.places.size(), scratch.eligible.size());
   for (std::uint32_t slot = walk.next(); slot != kNoMember && ranking.count < wanted; slot = walk.next()) {
-    if (slot != pick.member && eligible(slot)) ranking.offer({place++, 0, 0, p.pool->by_slot[slot]});
+    if (slot != pick.member && eligible(slot)) ranking.offer(place++, 0, 0, 0, p.pool->by_slot[slot]);
   }
+  for (const std::uint32_t i : scratch.eligible) ranking.held(cost_replica(p, scratch, p.pool->candidates[i]).cached_tokens, 0, i);
   return pick.diverted;
-}
-
-/// The candidate that holds most of the prompt; among equals the cheapest.
-inline std::uint32_t best_holder(const Prepared& p, const Scratch& scratch, std::int64_t& cached) noexcept {
-  std::uint32_t best = scratch.eligible.front();
-  std::int64_t best_cost = 0;
-  cached = -1;
-  for (const std::uint32_t i : scratch.eligible) {
-    const std::int64_t held = cost_replica(p, scratch, p.pool->candidates[i]).cached_tokens;
-    if (held < cached || (held == 0 && cached == 0)) continue;
-    const std::int64_t cost = cost_terms(p, scratch, p.pool->candidates[i]).total;
-    if (held > cached || cost < best_cost) {
-      best = i;
-      best_cost = cost;
-      cached = held;
-    }
-  }
-  return best;
 }
 
 /// Leaving at least this much behind counts as a spill.
@@ -92,13 +79,13 @@ inline std::int64_t spill_threshold(const Prepared& p) noexcept { return std::ma
 
 /// Why the cheapest is not the best holder: the term that differs most.
 inline Reason cost_reason(const Prepared& p, const Scratch& scratch, const CostReplica& chosen, const CostTerms& chosen_terms,
-                          std::int64_t best_cached) noexcept {
+                          const Ranking& ranking) noexcept {
+  const std::int64_t best_cached = ranking.most_cached;
   if (best_cached == 0) return chosen.session_here ? Reason::session : Reason::no_match;
   if (chosen.cached_tokens + spill_threshold(p) > best_cached) {
     return chosen.session_here && chosen.cached_tokens < best_cached ? Reason::session : Reason::best_match;
   }
-  std::int64_t ignored = 0;
-  const CostTerms best = cost_terms(p, scratch, p.pool->candidates[best_holder(p, scratch, ignored)]);
+  const CostTerms best = cost_terms(p, scratch, p.pool->candidates[ranking.holder]);
   const std::int64_t wait = best.wait - chosen_terms.wait;
   const std::int64_t decode = best.decode + best.stall - chosen_terms.decode - chosen_terms.stall;
   const std::int64_t hot = chosen_terms.rebate - best.rebate;
@@ -107,13 +94,13 @@ inline Reason cost_reason(const Prepared& p, const Scratch& scratch, const CostR
 }
 
 inline Reason reason_of(const Prepared& p, const Request& r, const Scratch& scratch, const CostReplica& chosen,
-                        const CostTerms& terms, std::int64_t best_cached, bool diverted) noexcept {
+                        const CostTerms& terms, const Ranking& ranking, bool diverted) noexcept {
   if (p.fail_open) return Reason::fail_open;
   if (r.pinned.valid()) return Reason::pinned;
   if (scratch.eligible.size() == 1) return Reason::only_candidate;
   switch (p.topology->policy.algorithm) {
-    case Algorithm::cost: return cost_reason(p, scratch, chosen, terms, best_cached);
-    case Algorithm::longest_match: return best_cached == 0 ? Reason::no_match : Reason::best_match;
+    case Algorithm::cost: return cost_reason(p, scratch, chosen, terms, ranking);
+    case Algorithm::longest_match: return ranking.most_cached == 0 ? Reason::no_match : Reason::best_match;
     case Algorithm::consistent_hash: return Reason::home;
     case Algorithm::bounded_hash: return diverted ? Reason::spill_bound : Reason::home;
     default: return Reason::baseline;
@@ -132,11 +119,7 @@ inline Decision decide(const Prepared& p, const Request& r, Scratch& scratch) {
   }
   const Candidate& chosen = p.pool->candidates[ranking.places[0].candidate];
   const CostReplica reading = cost_replica(p, scratch, chosen);
-  const CostTerms terms = cost_of(p.topology->weights, p.cost, chosen.rates, reading);
-  std::int64_t best_cached = 0;
-  for (const std::uint32_t i : scratch.eligible) {
-    best_cached = std::max(best_cached, cost_replica(p, scratch, p.pool->candidates[i]).cached_tokens);
-  }
+  const CostTerms terms = cost_terms(p, scratch, chosen, reading);
   Decision d;
   d.verdict = Verdict::routed;
   d.replica = chosen.id;
@@ -146,10 +129,10 @@ inline Decision decide(const Prepared& p, const Request& r, Scratch& scratch) {
   d.input_tokens = Tokens{p.input_tokens};
   d.cached_tokens = {Tokens{reading.cached_tokens - reading.host_tokens - reading.disk_tokens}, Tokens{reading.host_tokens},
                      Tokens{reading.disk_tokens}};
-  d.best_cached_tokens = Tokens{best_cached};
+  d.best_cached_tokens = Tokens{ranking.most_cached};
   d.expected_wait = Nanos{terms.wait};
   d.expected_prefill = Nanos{terms.prefill};
-  d.reason = reason_of(p, r, scratch, reading, terms, best_cached, diverted);
+  d.reason = reason_of(p, r, scratch, reading, terms, ranking, diverted);
   d.class_id = r.class_id;
   d.priority = r.priority;
   return d;

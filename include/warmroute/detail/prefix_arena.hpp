@@ -34,6 +34,7 @@ struct NodeInfo {
   Ragged* ragged = nullptr;
   std::uint32_t parent = 0;
   std::uint32_t used = 0;             ///< the tick of the last store that reached this run's own end part
+  std::uint32_t listed = 0;           ///< `used` when it took its place in the list
   std::uint32_t older = 0, newer = 0; ///< list of nodes with an end part nobody hangs below, by `used`
   std::uint32_t generation = 0;
   std::uint16_t offset = 0;           ///< where in the parent's run it hangs

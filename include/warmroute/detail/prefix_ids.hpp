@@ -93,14 +93,14 @@ class EngineIds {
     Node* node = nullptr;
     std::uint32_t offset = 0;
   };
-  static constexpr std::size_t kShards = 1024;  // a rebuild looks at one of them: 10,000 entries among 10^7 blocks
+  static constexpr std::size_t kShards = 1024;  // a rebuild moves one of them: 10,000 entries among 10^7 blocks
 
   EngineIds(PrefixMemory& memory, NodeArena& arena) : memory_(&memory), arena_(&arena) {}
   EngineIds(const EngineIds&) = delete;
   EngineIds& operator=(const EngineIds&) = delete;
   ~EngineIds() {
     for (const Shard& s : shards_) {
-      if (s.words != nullptr) memory_->release(s.words, s.capacity * 8);
+      if (s.words != nullptr) memory_->release(s.words, s.bytes());
     }
   }
 
@@ -110,10 +110,10 @@ class EngineIds {
     Place found;
     if (id == 0 || shards_.empty()) return found;
     const std::uint64_t mixed = mix(id);
-    const Shard& shard = shards_[mixed >> 54];
+    const Shard& shard = shards_[shard_of(mixed)];
     if (shard.words == nullptr) return found;
-    for (std::uint64_t i = mixed >> 16;; ++i) {
-      const std::uint64_t word = shard.words[i & (shard.capacity - 1)];
+    for (std::uint32_t i = shard.home(mixed);; i = (i + 1) & shard.mask) {
+      const std::uint64_t word = shard.words[i];
       if (word == 0) return found;
       if ((word & 0xFFFF) != (mixed & 0xFFFF)) continue;
       const Place place = place_of(word);
@@ -123,30 +123,47 @@ class EngineIds {
     }
   }
 
-  /// The block at that place, whose run says so already, is called `id`.
-  void add(std::uint64_t id, std::uint32_t number, std::uint32_t offset) {
-    if (shards_.empty()) shards_.resize(kShards);
+  /// Fetches what `find` or `add` of that id will look at first.
+  void prefetch(std::uint64_t id) const noexcept {
+    if (shards_.empty()) return;
     const std::uint64_t mixed = mix(id);
-    Shard& shard = shards_[mixed >> 54];
-    if ((shard.used + 1) * 4 > shard.capacity * 3) rebuild(shard, mixed >> 54);
-    put(shard, mixed, word_of(mixed, number, offset));
+    const Shard& shard = shards_[shard_of(mixed)];
+    if (shard.words != nullptr) __builtin_prefetch(shard.words + shard.home(mixed), 1);
   }
 
+  /// The block at that place, whose run says so already, is called `id`. `blocks`: how many the tree has; the table is cleaned of
+  /// untrue entries when it has half as many again.
+  void add(std::uint64_t id, std::uint32_t number, std::uint32_t offset, std::uint64_t blocks) {
+    if (shards_.empty()) shards_.resize(kShards);
+    const std::uint64_t mixed = mix(id);
+    Shard& shard = shards_[shard_of(mixed)];
+    if (shard.words == nullptr || (shard.used + 1) * 4 > (shard.mask + 1) * 3) rebuild(shard, used_ > blocks + blocks / 2);
+    put(shard, word_of(mixed, number, offset));
+  }
+
+  /// returns: an estimate from above of what `ids` additions ask for.
   [[nodiscard]] std::size_t room_to_add(std::size_t ids) const noexcept {
-    // each id may hit a shard that is about to double; one in eight does at most, and small ones cost little
-    return ids * 64 + (shards_.empty() ? 0 : std::size_t{largest_} * 16 * (ids / 8 + 1));
+    const std::size_t growing = std::min<std::size_t>(ids, 4 + ids * 16 / (largest_ + 1));  // shards that double now
+    return growing * (std::size_t{largest_} * 16 + 256);
   }
 
  private:
+  /// Words: node (32 bits), offset (16), tag (16). The tag also says where a word belongs, so that a rebuild needs no more than the words.
   struct Shard {
     std::uint64_t* words = nullptr;
-    std::uint32_t capacity = 0, used = 0;
+    std::uint32_t mask = 0, used = 0;
+
+    [[nodiscard]] std::uint32_t home(std::uint64_t tag) const noexcept {
+      return static_cast<std::uint32_t>(((tag & 0xFFFF) * (std::uint64_t{mask} + 1)) >> 16);
+    }
+    [[nodiscard]] std::size_t bytes() const noexcept { return (std::size_t{mask} + 1) * sizeof(std::uint64_t); }
   };
 
   [[nodiscard]] static std::uint64_t mix(std::uint64_t x) noexcept {
     x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93ULL;
-    return (x ^ (x >> 32)) * 0xD6E8FEB86659FD93ULL;
+    return x ^ (x >> 32);
   }
+  [[nodiscard]] static std::size_t shard_of(std::uint64_t mixed) noexcept { return mixed >> 54; }
   [[nodiscard]] static std::uint64_t word_of(std::uint64_t mixed, std::uint32_t number, std::uint32_t offset) noexcept {
     return std::uint64_t{number} << 32 | std::uint64_t{offset} << 16 | (mixed & 0xFFFF);
   }
@@ -162,42 +179,45 @@ class EngineIds {
   }
   [[nodiscard]] static std::uint64_t id_at(const Place& p) noexcept { return p.node->run.load(std::memory_order_relaxed)->ids()[p.offset]; }
 
-  static void put(Shard& shard, std::uint64_t mixed, std::uint64_t word) noexcept {
-    std::uint64_t i = mixed >> 16;
-    while (shard.words[i & (shard.capacity - 1)] != 0) {
-      if (shard.words[i++ & (shard.capacity - 1)] == word) return;  // the same place had this name before
+  void put(Shard& shard, std::uint64_t word) noexcept {
+    std::uint32_t i = shard.home(word);
+    for (; shard.words[i] != 0; i = (i + 1) & shard.mask) {
+      if (shard.words[i] == word) return;  // the same place had this name before
     }
-    shard.words[i & (shard.capacity - 1)] = word;
+    shard.words[i] = word;
     ++shard.used;
+    ++used_;
   }
 
-  /// Keeps what is still true.
-  void rebuild(Shard& shard, std::uint64_t which) {
+  void rebuild(Shard& shard, bool clean) {
     const Shard old = shard;
-    keep_.clear();
-    for (std::uint32_t i = 0; i < old.capacity; ++i) {
-      const Place place = old.words[i] == 0 ? Place{} : place_of(old.words[i]);
-      if (place.node == nullptr) continue;
-      const std::uint64_t mixed = mix(id_at(place));
-      if (mixed >> 54 == which && (mixed & 0xFFFF) == (old.words[i] & 0xFFFF)) keep_.push_back({mixed, old.words[i]});
+    const std::uint32_t before = old.words == nullptr ? 0 : old.mask + 1;
+    std::uint32_t kept = 0;
+    for (std::uint32_t i = 0; i < before; ++i) {
+      if (old.words[i] == 0) continue;
+      if (clean) {
+        const Place place = place_of(old.words[i]);
+        const std::uint64_t mixed = place.node == nullptr ? 0 : mix(id_at(place));
+        if (place.node == nullptr || &shards_[shard_of(mixed)] != &shard || ((mixed ^ old.words[i]) & 0xFFFF) != 0) { old.words[i] = 0; continue; }
+      }
+      ++kept;
     }
-    // full to 3/8 .. 3/4; a quarter more at a time would save memory, a doubling saves rebuilds: 1.5x in between
-    shard.capacity = std::bit_ceil(static_cast<std::uint32_t>(keep_.size() + keep_.size() / 2 + 12));
+    shard.mask = std::bit_ceil(std::max<std::uint32_t>(16, kept + kept / 2)) - 1;
+    shard.words = static_cast<std::uint64_t*>(memory_->allocate(shard.bytes()));
+    std::memset(shard.words, 0, shard.bytes());
+    used_ -= shard.used;
     shard.used = 0;
-    shard.words = static_cast<std::uint64_t*>(memory_->allocate(shard.capacity * 8));
-    std::memset(shard.words, 0, shard.capacity * 8);
-    for (const auto& k : keep_) put(shard, k.mixed, k.word);
-    if (old.words != nullptr) memory_->release(old.words, old.capacity * 8);
-    largest_ = std::max(largest_, shard.capacity);
+    for (std::uint32_t i = 0; i < before; ++i) {
+      if (old.words[i] != 0) put(shard, old.words[i]);
+    }
+    if (old.words != nullptr) memory_->release(old.words, old.bytes());
+    largest_ = std::max(largest_, shard.mask + 1);
   }
 
-  struct Kept {
-    std::uint64_t mixed, word;
-  };
   PrefixMemory* memory_;
   NodeArena* arena_;
   std::vector<Shard> shards_;
-  std::vector<Kept> keep_;  // scratch
+  std::uint64_t used_ = 0;
   std::uint32_t largest_ = 0;
 };
 

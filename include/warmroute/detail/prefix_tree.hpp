@@ -81,6 +81,7 @@ class PrefixTree {
  private:
   static constexpr std::uint32_t kRoot = NodeArena::kRoot;
   static constexpr std::size_t kRoomForHoles = 4096;
+  static constexpr std::uint32_t kLate = 256;
   struct Part {
     Node* node;
     std::uint32_t from, to;
@@ -112,6 +113,11 @@ class PrefixTree {
   std::uint32_t extend(Node& node, std::span<const BlockHash> hashes);
   [[nodiscard]] bool holds(Node& node, std::uint32_t slot, std::uint32_t offset);
   [[nodiscard]] EngineIds::Place find_name(std::uint32_t slot, std::uint64_t name);
+  /// Each name falls on another cache line: have kAhead of them on their way. Call with i = 0, 1, 2...
+  void prefetch_names(std::span<const EngineHash> ids, std::size_t i) const noexcept {
+    constexpr std::size_t kAhead = 20;
+    for (std::size_t k = i == 0 ? 0 : i + kAhead - 1; k < std::min(i + kAhead, ids.size()); ++k) ids_.prefetch(static_cast<std::uint64_t>(ids[k]));
+  }
   bool name(Node& node, std::uint32_t from, std::span<const EngineHash> ids, std::uint32_t slot);
   void append(Node& node, std::span<const BlockHash> hashes);
   Run* new_run(std::size_t capacity, bool named);
@@ -126,7 +132,7 @@ class PrefixTree {
 
   // the order of eviction: a list of nodes that have an end part, by `used`; the root's notes are its head
   void list_newest(Node& node);
-  void list_by_age(Node& node);
+  void list_by_age(Node& node, std::uint32_t before, std::uint32_t steps);
   void unlist(Node& node);
   void touch(Node& node);
   bool room(std::size_t bytes, Node* keep);
@@ -212,13 +218,15 @@ inline bool PrefixTree::name(Node& node, std::uint32_t from, std::span<const Eng
   const std::size_t alias_room = aliases != nullptr && *aliases ? (*aliases)->room_to_add() : 512;
   if (!room(ids_.room_to_add(ids.size()) + alias_room + ids.size() * 48, &node)) return false;
   std::uint64_t* names = run_of(node).ids();
+  prefetch_names(ids, 0);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto at = static_cast<std::uint32_t>(from + i);
     const auto id = static_cast<std::uint64_t>(ids[i]);
     if (names[at] == id || id == 0) continue;
     if (names[at] == 0) {
       names[at] = id;
-      ids_.add(id, node.number, at);
+      prefetch_names(ids, i + 1);
+      ids_.add(id, node.number, at, blocks_);
       continue;
     }
     if (aliases == nullptr) {
@@ -293,7 +301,9 @@ inline std::size_t PrefixTree::remove_named(std::uint32_t slot, unsigned tier, s
   static_cast<void>(room(kRoomForHoles, nullptr));
   std::size_t removed = 0;
   Part part{nullptr, 0, 0};
-  for (const EngineHash id : ids) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    prefetch_names(ids, i);
+    const EngineHash id = ids[i];
     const EngineIds::Place place = find(slot, id);
     if (place.node == nullptr) continue;
     if (place.node == part.node && place.offset + 1 == part.from) { part.from = place.offset; continue; }
@@ -427,7 +437,7 @@ inline void PrefixTree::tidy(Node* node) {
   NodeInfo& info = arena_.info(*node);
   const Branches* b = node->branches.load(std::memory_order_relaxed);
   const bool has_end_part = deepest_branch(*node) < length(*node);
-  if (has_end_part && (info.flags & NodeInfo::kListed) == 0) list_by_age(*node);
+  if (has_end_part && (info.flags & NodeInfo::kListed) == 0) list_by_age(*node, kRoot, 16);
   if (!has_end_part) unlist(*node);
   if (b != nullptr && b->at_deepest == 1 && !has_end_part && (info.flags & NodeInfo::kMergeable) == 0) {
     info.flags |= NodeInfo::kMergeable;
@@ -518,7 +528,7 @@ inline void PrefixTree::merge(Node& parent, Node& child) {
   for (std::uint32_t i = 0; lower.named != 0 && i < total - joint; ++i) {
     if (lower.ids()[i] == 0) continue;
     run_of(parent).ids()[joint + i] = lower.ids()[i];
-    ids_.add(lower.ids()[i], parent.number, joint + i);
+    ids_.add(lower.ids()[i], parent.number, joint + i, blocks_);
   }
   const std::uint32_t used = arena_.info(child).used;
   free_node(child);
@@ -532,7 +542,7 @@ inline void PrefixTree::merge(Node& parent, Node& child) {
 inline void PrefixTree::list_newest(Node& node) {
   NodeInfo& info = arena_.info(node);
   NodeInfo& head = arena_.info(kRoot);
-  info.used = tick_;
+  info.used = info.listed = tick_;
   info.flags |= NodeInfo::kListed;
   info.older = head.older;
   info.newer = kRoot;
@@ -540,11 +550,12 @@ inline void PrefixTree::list_newest(Node& node) {
   head.older = node.number;
 }
 
-/// Near the old end: an end part comes back when what hung below it was evicted or removed, mostly as the oldest.
-inline void PrefixTree::list_by_age(Node& node) {
+/// From `before` towards the new end, to where the node belongs. From the old end (kRoot) when an end part comes back because what hung
+/// below it was evicted or removed: it mostly is among the oldest, and is put there if it is not found within `steps`.
+inline void PrefixTree::list_by_age(Node& node, std::uint32_t before, std::uint32_t steps) {
   NodeInfo& info = arena_.info(node);
-  std::uint32_t before = kRoot;
-  for (int steps = 0; steps < 16; ++steps) {
+  info.listed = info.used;
+  for (; steps != 0; --steps) {
     const std::uint32_t next = arena_.info(before).newer;
     if (next == kRoot || static_cast<std::int32_t>(arena_.info(next).used - info.used) >= 0) break;
     before = next;
@@ -567,7 +578,8 @@ inline void PrefixTree::unlist(Node& node) {
 inline void PrefixTree::touch(Node& node) {
   NodeInfo& info = arena_.info(node);
   info.used = tick_;
-  if ((info.flags & NodeInfo::kListed) == 0 || arena_.info(kRoot).older == node.number) return;
+  // Moving it costs three other nodes' lines; eviction puts right what is at most kLate stores out of place.
+  if ((info.flags & NodeInfo::kListed) == 0 || tick_ - info.listed < kLate) return;
   unlist(node);
   list_newest(node);
 }
@@ -595,6 +607,12 @@ inline bool PrefixTree::evict_oldest() {
   if (keep_ != nullptr && number == keep_->number) number = arena_.info(number).newer;
   if (number == kRoot) return false;
   Node& node = arena_.node(number);
+  if (const NodeInfo& info = arena_.info(node); info.used != info.listed) {
+    const std::uint32_t before = info.older;
+    unlist(node);
+    list_by_age(node, before, kLate + 1);
+    return true;
+  }
   clean(node);
   const std::uint32_t keep = deepest_branch(node);
   holding_.for_each_holder(node, [&](std::uint32_t slot) {

@@ -157,7 +157,7 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
   slot.uncached_tokens = p.input_tokens - slot.cached_tokens;
   slot.pending_ns = d.expected_prefill.value;
   slot.expected_wait_ns = d.expected_wait.value;
-  const Rates& rates = p.pool->candidates[p.pool->by_slot[d.replica.slot]].rates;
+  const Rates& rates = p.pool->candidates[p.pool->by_slot[d.replica.slot]].spec->rates;
   slot.saved_ns = rates.prefill_ns(p.input_tokens) - d.expected_prefill.value;
   slot.prompt_bytes = r.prompt_bytes;
   slot.routed_at = now.value;

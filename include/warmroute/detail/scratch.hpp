@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "warmroute/detail/epoch.hpp"
@@ -17,7 +18,9 @@ namespace warmroute::detail {
 struct Scratch {
   std::vector<BlockHash> blocks;
   PrefixMatch match;
-  std::vector<std::uint32_t> eligible;  // indices of candidates
+  std::vector<std::uint32_t> filtered;         // indices of candidates, where not all plain ones may be used
+  std::span<const std::uint32_t> eligible;     // those, or PoolView::plain
+  std::vector<std::int64_t> whole_prefill_ns;  // of the whole prompt, by kind of hardware
   std::array<SharedStep, kMaxCheckpoints> shared{};
 };
 

@@ -104,15 +104,24 @@ inline bool may_take(const Prepared& p, const Candidate& c, const Request& r) no
   return true;
 }
 
-/// Fills the list of eligible candidates. returns: routed, or why there is none.
+/// Finds the eligible candidates: the pool's own list where the request asks for nothing special.
+/// returns: routed, or why there is none.
 inline Verdict find_eligible(Prepared& p, const Request& r, Scratch& scratch) {
   const auto& candidates = p.pool->candidates;
-  if (scratch.eligible.capacity() < candidates.size()) scratch.eligible.reserve(candidates.size());
-  p.fail_open = !p.pool->any_up && p.topology->policy.route_when_all_down;
-  scratch.eligible.clear();
-  for (std::uint32_t i = 0; i < candidates.size(); ++i) {
-    if (may_take(p, candidates[i], r)) scratch.eligible.push_back(i);
+  const Policy& policy = p.topology->policy;
+  const bool plain = r.excluded.empty() && !r.pinned.valid() && policy.stale_signals == StaleSignals::ignore &&
+                     (r.adapter.empty() || p.pool->any_adapter);
+  if (plain && !p.pool->plain.empty()) {
+    scratch.eligible = p.pool->plain;
+    return Verdict::routed;
   }
+  p.fail_open = !p.pool->any_up && policy.route_when_all_down;
+  if (scratch.filtered.capacity() < candidates.size()) scratch.filtered.reserve(candidates.size());
+  scratch.filtered.clear();
+  for (std::uint32_t i = 0; i < candidates.size(); ++i) {
+    if (may_take(p, candidates[i], r)) scratch.filtered.push_back(i);
+  }
+  scratch.eligible = scratch.filtered;
   if (!scratch.eligible.empty()) return Verdict::routed;
   bool carried = false;
   bool up = false;
@@ -142,6 +151,8 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
   p.cost.input_tokens = p.input_tokens;
   p.cost.output_tokens = r.max_output_tokens >= 0 ? std::min(expected, r.max_output_tokens) : expected;
   p.cost.replicas = std::max<std::int64_t>(1, static_cast<std::int64_t>(pool->candidates.size()));
+  scratch.whole_prefill_ns.resize(pool->hardware.size());
+  for (std::size_t k = 0; k < pool->hardware.size(); ++k) scratch.whole_prefill_ns[k] = pool->hardware[k].prefill_ns(p.input_tokens);
   p.session = session_key(r.session, r.tenant, pool->name);
   p.session_replica = sessions.find(p.session, now, topology.policy.session_ttl);
   const std::uint64_t content = p.path.empty() ? static_cast<std::uint64_t>(p.input_tokens) : to_u64(p.path.back());
@@ -174,17 +185,20 @@ inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const
     const std::int64_t foreign = c.book->foreign_requests.load(relaxed);
     const std::int64_t own = std::max<std::int64_t>(1, out.requests);
     out.context_tokens += foreign * (out.context_tokens / own);
-    out.pending_ns += c.book->foreign_waiting.load(relaxed) * c.spec->rates.prefill_ns(p.input_tokens);
+    out.pending_ns += c.book->foreign_waiting.load(relaxed) * scratch.whole_prefill_ns[c.hardware];
     out.requests += foreign;
   }
   out.session_here = p.session != 0 && SessionTable::same_replica(p.session_replica, c.id);
   return out;
 }
+inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Candidate& c, const CostReplica& reading) noexcept {
+  return cost_of(p.topology->weights, p.cost, p.pool->hardware[c.hardware], scratch.whole_prefill_ns[c.hardware], reading);
+}
 inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
-  return cost_of(p.topology->weights, p.cost, c.rates, cost_replica(p, scratch, c));
+  return cost_terms(p, scratch, c, cost_replica(p, scratch, c));
 }
 
-/// The best few of the eligible, best first: least (first, second), exact ties drawn.
+/// The best few of the eligible, best first: least (first, second), exact ties drawn; and who holds most of the prompt.
 struct Ranking {
   struct Place {
     std::int64_t first = 0;
@@ -195,8 +209,14 @@ struct Ranking {
   };
   std::array<Place, kMaxFallbacks + 1> places{};
   std::size_t count = 0;
+  std::int64_t most_cached = 0;
+  std::uint32_t holder = 0;            // of most_cached; among equals the cheapest, where costs were asked for
+  std::int64_t holder_cost = std::numeric_limits<std::int64_t>::max();
 
-  void offer(const Place& place) noexcept {
+  /// The draw is made only for those who may come in: most candidates end at one comparison.
+  void offer(std::int64_t first, std::int64_t second, std::uint64_t draw, std::uint32_t slot, std::uint32_t candidate) noexcept {
+    if (count == places.size() && first > places[count - 1].first) return;
+    const Place place{first, second, mix(draw ^ slot), candidate};
     if (count == places.size() && !(place < places[count - 1])) return;
     std::size_t at = count < places.size() ? count++ : count - 1;
     while (at > 0 && place < places[at - 1]) {
@@ -204,6 +224,12 @@ struct Ranking {
       --at;
     }
     places[at] = place;
+  }
+  void held(std::int64_t cached, std::int64_t cost, std::uint32_t candidate) noexcept {
+    if (cached < most_cached || (cached == most_cached && cost >= holder_cost)) return;
+    most_cached = cached;
+    holder_cost = cost;
+    holder = candidate;
   }
 };
 

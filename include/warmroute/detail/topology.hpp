@@ -22,7 +22,7 @@ struct Candidate {
   ReplicaId id;
   Health health = Health::up;
   bool takes_any_adapter = true;
-  Rates rates{};
+  std::uint16_t hardware = 0;          // index into PoolView::hardware
   const LoadBook* book = nullptr;
   const ReplicaSpec* spec = nullptr;   // in `rows` of the same topology
 };
@@ -32,8 +32,11 @@ struct PoolView {
   std::string_view name;
   std::vector<Candidate> candidates;             // ordered by slot; prefill-only replicas are not among them
   std::vector<std::uint32_t> by_slot;            // slot -> index of its candidate, or ~0
+  std::vector<std::uint32_t> plain;              // candidates that are up: what a request without wishes may use
+  std::vector<Rates> hardware;                   // the distinct rates: a prompt is priced once per kind, not once per replica
   std::shared_ptr<const HashRing> ring;          // members are slots
   bool any_up = false;
+  bool any_adapter = true;                       // every candidate takes any adapter
 };
 
 struct Topology {
@@ -59,8 +62,14 @@ inline void add_candidates(PoolView& pool, const std::vector<ReplicaRow>& rows, 
   for (const ReplicaRow& row : rows) {
     if (row.spec.pool != pool.name || row.spec.role == Role::prefill) continue;
     pool.by_slot[row.id.slot] = static_cast<std::uint32_t>(pool.candidates.size());
-    pool.candidates.push_back({row.id, row.spec.health, row.spec.any_adapter, row.spec.rates, &table.book(row.id.slot), &row.spec});
-    pool.any_up = pool.any_up || row.spec.health == Health::up;
+    auto kind = std::find(pool.hardware.begin(), pool.hardware.end(), row.spec.rates);
+    if (kind == pool.hardware.end()) kind = pool.hardware.insert(kind, row.spec.rates);
+    const bool up = row.spec.health == Health::up;
+    if (up) pool.plain.push_back(static_cast<std::uint32_t>(pool.candidates.size()));
+    pool.candidates.push_back({row.id, row.spec.health, row.spec.any_adapter,
+                               static_cast<std::uint16_t>(kind - pool.hardware.begin()), &table.book(row.id.slot), &row.spec});
+    pool.any_up = pool.any_up || up;
+    pool.any_adapter = pool.any_adapter && row.spec.any_adapter;
   }
 }
 

@@ -103,11 +103,14 @@ inline std::int64_t hot_rebate_ns(const CostRequest& q, const Rates& rates, std:
   return saved;
 }
 
+/// `whole_prefill_ns` is rates.prefill_ns(q.input_tokens), computed once per kind of hardware.
 /// cost: a few multiplications; the shared steps only where there are any. alloc: none.
-inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates& rates, const CostReplica& r) noexcept {
+inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates& rates, std::int64_t whole_prefill_ns,
+                         const CostReplica& r) noexcept {
   CostTerms t;
   const std::int64_t requests = std::min(r.requests, kMaxRequests);
-  const std::int64_t prefill = std::max<std::int64_t>(0, rates.prefill_ns(q.input_tokens) - rates.prefill_ns(r.cached_tokens));
+  const std::int64_t prefill =
+      r.cached_tokens == 0 ? whole_prefill_ns : std::max<std::int64_t>(0, whole_prefill_ns - rates.prefill_ns(r.cached_tokens));
   t.wait = r.pending_ns;
   t.prefill = prefill;
   t.miss = prefill * w.one_plus_beta / 1'000;
@@ -122,6 +125,10 @@ inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates
   t.session = r.session_here ? w.session_bonus_ns : 0;
   t.total = t.wait + t.miss - t.rebate + t.stall + t.decode + t.transfer - t.session;
   return t;
+}
+
+inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates& rates, const CostReplica& r) noexcept {
+  return cost_of(w, q, rates, rates.prefill_ns(q.input_tokens), r);
 }
 
 }  // namespace warmroute
