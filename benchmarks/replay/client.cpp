@@ -144,7 +144,7 @@ Awaitable<void> Client::read_answer(std::unique_ptr<Connection> connection, bool
   }
   const auto replica = parser.get()["x-warmroute-replica"];
   exchange.replica.assign(replica.data(), replica.size());
-  const int status = parser.get().result_int();
+  const unsigned status = parser.get().result_int();
   if (status != 200) exchange.error = "http " + std::to_string(status);
 
   StreamReader reader{exchange, keep_text};
