@@ -82,6 +82,74 @@ void remove_by_path(benchmark::State& state) {
 }
 BENCHMARK(remove_by_path)->ArgNames({"replicas", "event"})->ArgsProduct({{8}, {1, 16, 64}})->Unit(benchmark::kMillisecond);
 
+struct EventChains {
+  EventChains(std::size_t replicas_, std::size_t chains_) : replicas(replicas_), chains(chains_) {
+    for (std::size_t w = 0; w < replicas; ++w) {
+      for (std::size_t c = 0; c < chains; ++c) {
+        paths.push_back(bench::chain(bench::ingest_family(w, chains, c), bench::kChainBlocks));
+        ids.push_back(bench::names(paths.back()));
+      }
+    }
+  }
+  void store(PrefixIndex& index, std::size_t event) const {
+    for (std::size_t c = 0; c < chains; ++c) {
+      for (std::size_t at = 0; at < bench::kChainBlocks; at += event) {
+        for (std::size_t w = 0; w < replicas; ++w) {
+          const auto& id = ids[w * chains + c];
+          static_cast<void>(index.store_event(replica(w), Tier::device, at == 0 ? nullptr : &id[at - 1], std::span(id).subspan(at, event),
+                                              std::span(paths[w * chains + c]).subspan(at, event)));
+        }
+      }
+    }
+  }
+  void remove(PrefixIndex& index, std::size_t event) const {
+    std::vector<EngineHash> leaf_first(event);
+    for (std::size_t c = 0; c < chains; ++c) {
+      for (std::size_t at = bench::kChainBlocks; at != 0; at -= event) {
+        for (std::size_t w = 0; w < replicas; ++w) {
+          for (std::size_t i = 0; i < event; ++i) leaf_first[i] = ids[w * chains + c][at - 1 - i];
+          index.remove_event(replica(w), Tier::device, leaf_first);
+        }
+      }
+    }
+  }
+  std::size_t replicas, chains;
+  std::vector<Path> paths;
+  std::vector<std::vector<EngineHash>> ids;
+};
+
+// INGEST by event: parent and blocks by the engine's names. Args: replicas, blocks per event.
+void ingest_events(benchmark::State& state) {
+  const EventChains world(size(state.range(0)), 64);
+  std::unique_ptr<PrefixIndex> index;
+  for (auto _ : state) {
+    state.PauseTiming();
+    index = std::make_unique<PrefixIndex>(PrefixIndexOptions{.max_bytes = kPlenty});
+    state.ResumeTiming();
+    world.store(*index, size(state.range(1)));
+  }
+  per_block(state, "ns_per_block", static_cast<double>(world.paths.size() * bench::kChainBlocks) * static_cast<double>(state.iterations()));
+  report_memory(state, *index);
+}
+BENCHMARK(ingest_events)->ArgNames({"replicas", "event"})->ArgsProduct({{1, 8, 64}, {1, 16, 64}})->Unit(benchmark::kMillisecond);
+
+// REMOVE by event, leaf to root.
+void remove_events(benchmark::State& state) {
+  const EventChains world(size(state.range(0)), 64);
+  PrefixIndex index({.max_bytes = kPlenty});
+  for (auto _ : state) {
+    state.PauseTiming();
+    world.store(index, 64);
+    state.ResumeTiming();
+    world.remove(index, size(state.range(1)));
+  }
+  per_block(state, "ns_per_block", static_cast<double>(world.paths.size() * bench::kChainBlocks) * static_cast<double>(state.iterations()));
+  index.advance();
+  state.counters["bytes_after"] = static_cast<double>(index.statistics().bytes);
+  state.counters["memberships_after"] = static_cast<double>(index.statistics().memberships);
+}
+BENCHMARK(remove_events)->ArgNames({"replicas", "event"})->ArgsProduct({{8}, {1, 16, 64}})->Unit(benchmark::kMillisecond);
+
 // QUERY over ballast. Args: kind (0 full, 1 stagger, 2 branchy, 3 miss), replicas, blocks.
 void query(benchmark::State& state) {
   const auto kind = static_cast<Query>(state.range(0));

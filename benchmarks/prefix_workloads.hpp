@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "warmroute/prefix/block_hash.hpp"
 #include "warmroute/prefix/index.hpp"
 
 namespace warmroute::bench {
@@ -27,6 +28,15 @@ inline Path chain(std::uint64_t family, std::size_t length) {
 }
 
 inline constexpr std::size_t kChainBlocks = 1024;
+
+/// What engines call the blocks: the chained hash.
+inline std::vector<EngineHash> names(const Path& path) {
+  std::vector<SequenceHash> chain(path.size());
+  sequence_hashes(path, chain);
+  std::vector<EngineHash> ids(path.size());
+  for (std::size_t i = 0; i < path.size(); ++i) ids[i] = EngineHash{to_u64(chain[i])};
+  return ids;
+}
 
 /// INGEST: even chains are shared by all replicas, odd ones are each replica's own.
 inline std::uint64_t ingest_family(std::size_t replica, std::size_t chains, std::size_t c) {
