@@ -1,5 +1,5 @@
-// DECIDE (c) of the performance targets, its first half: from the bytes of a chat body to the blocks of its prompt, strict
-// validation included. Beside it what simdjson's On-Demand needs to walk the same body without any of our rules.
+// DECIDE (c) of the performance targets, its first half: from the bytes of a chat body to the blocks of its prompt,
+// strict validation included. Beside it what simdjson's On-Demand needs to walk the same body without any of our rules.
 #include <benchmark/benchmark.h>
 #include <simdjson.h>
 
@@ -18,7 +18,8 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Words of 1 to 12 letters, a line feed (escaped in JSON) every eight words, now and then a quote or a letter beyond ASCII.
+// Words of 1 to 12 letters, a line feed (escaped in JSON) every eight words, now and then a quote or a letter beyond
+// ASCII.
 void add_prose(std::string& out, std::size_t bytes, std::uint64_t& seed) {
   const std::size_t end = out.size() + bytes;
   for (std::uint64_t word = 0; out.size() < end; ++word) {
@@ -31,11 +32,12 @@ void add_prose(std::string& out, std::size_t bytes, std::uint64_t& seed) {
 // A conversation with one tool and a system prompt of a quarter of it; turns of about 600 bytes.
 std::string chat_body(std::size_t bytes) {
   std::uint64_t seed = 7;
-  std::string body = R"({"model":"harbour-7b","stream":true,"stream_options":{"include_usage":true},"temperature":0.2,)"
-                     R"("max_completion_tokens":512,"user":"desk-4","prompt_cache_key":"harbour-desk-v3","tools":[{"type":)"
-                     R"("function","function":{"name":"get_tide","description":"Tide table","parameters":{"type":"object",)"
-                     R"("properties":{"harbour":{"type":"string"},"day":{"type":"string"}},"required":["harbour"]}}}],)"
-                     R"("messages":[{"role":"system","content":")";
+  std::string body =
+      R"({"model":"harbour-7b","stream":true,"stream_options":{"include_usage":true},"temperature":0.2,)"
+      R"("max_completion_tokens":512,"user":"desk-4","prompt_cache_key":"harbour-desk-v3","tools":[{"type":)"
+      R"("function","function":{"name":"get_tide","description":"Tide table","parameters":{"type":"object",)"
+      R"("properties":{"harbour":{"type":"string"},"day":{"type":"string"}},"required":["harbour"]}}}],)"
+      R"("messages":[{"role":"system","content":")";
   add_prose(body, bytes / 4, seed);
   for (bool user = true; body.size() < bytes; user = !user) {
     body += user ? R"("},{"role":"user","content":")" : R"("},{"role":"assistant","content":")";
@@ -90,8 +92,9 @@ void BM_RequestBodyTokenIds(benchmark::State& state) {
 }
 BENCHMARK(BM_RequestBodyTokenIds)->ArgName("ids")->Arg(1'000)->Arg(10'000)->Arg(65'000);
 
-// simdjson On-Demand: the padded copy, and every string unescaped once, every number's token seen. No order of members, no
-// repeated keys, no frames, no hashes; numbers and the strings that are no value of a message would need a second look.
+// simdjson On-Demand: the padded copy, and every string unescaped once, every number's token seen. No order of members,
+// no repeated keys, no frames, no hashes; numbers and the strings that are no value of a message would need a second
+// look.
 void walk(simdjson::ondemand::value value, std::size_t& bytes) {
   switch (value.type()) {
     case simdjson::ondemand::json_type::object:

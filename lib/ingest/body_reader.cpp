@@ -15,7 +15,8 @@ std::string spell(const Place& place, std::string_view leaf) {
 
 // Anthropic defines cache_control on tools and content blocks; anywhere else a member of that name is content.
 constexpr std::array<std::string_view, 1> kCacheControl{"cache_control"};
-// Members of a function that have frames of their own; what else it has follows as JSON. Flat tools carry their type beside.
+// Members of a function that have frames of their own; what else it has follows as JSON. Flat tools carry their type
+// beside.
 constexpr std::array<std::string_view, 5> kFunctionMembers{"name", "description", "parameters", "strict", "type"};
 constexpr std::array<std::string_view, 6> kAnthropicMembers{"name",   "description", "input_schema",
                                                             "strict", "type",        "cache_control"};
@@ -94,7 +95,8 @@ bool BodyReader::write_tool(NodeIndex tool) {
 // The name comes first: a list in another order differs from its first tool on.
 void BodyReader::write_function(NodeIndex function, bool flat) {
   const bool anthropic = flat && api_ == BodyApi::messages;
-  const std::array<std::string_view, 4> names{"name", "description", anthropic ? "input_schema" : "parameters", "strict"};
+  const std::array<std::string_view, 4> names{"name", "description", anthropic ? "input_schema" : "parameters",
+                                              "strict"};
   std::array<NodeIndex, names.size()> m;
   tape.collect(function, names, m);
   constexpr std::array<Frame, names.size()> kFrames{Frame::tool, Frame::description, Frame::parameters, Frame::strict};
@@ -118,7 +120,8 @@ void BodyReader::write_function(NodeIndex function, bool flat) {
   out.json(function, style);
 }
 
-bool BodyReader::write_call(Frame kind, NodeIndex id, NodeIndex name, NodeIndex arguments, std::string_view arguments_name) {
+bool BodyReader::write_call(Frame kind, NodeIndex id, NodeIndex name, NodeIndex arguments,
+                            std::string_view arguments_name) {
   if (!is_string(id, "id") || !is_string(name, "name")) return false;
   out.frame(kind);
   if (name != kNoNode) out.text(name);
@@ -149,7 +152,8 @@ bool BodyReader::head_member(Slot slot, NodeKind kind, std::string_view wanted, 
   return true;
 }
 
-// A digest, since these separate prompts from their first byte on: two long templates with equal beginnings share nothing.
+// A digest, since these separate prompts from their first byte on: two long templates with equal beginnings share
+// nothing.
 bool BodyReader::write_head() {
   place = {};
   std::size_t start = ~std::size_t{0};
@@ -162,7 +166,8 @@ bool BodyReader::write_head() {
   }
   if (const NodeIndex key = member(Slot::extra_key); key != kNoNode) {
     const bool list = tape.kind(key) == NodeKind::array;
-    if (!head_member(Slot::extra_key, list ? NodeKind::array : NodeKind::string, "a string or a list", start)) return false;
+    if (!head_member(Slot::extra_key, list ? NodeKind::array : NodeKind::string, "a string or a list", start))
+      return false;
   }
   if (NodeIndex id = member(Slot::conversation); id != kNoNode) {
     if (tape.kind(id) == NodeKind::object) {

@@ -15,9 +15,33 @@ namespace warmroute::ingest {
 
 /// Top-level members that routing reads, of all APIs together. body_members.cpp says which API has which.
 enum class Slot : std::uint8_t {
-  model, stream, stream_options, session_id, session_params, prompt_cache_key, user, safety_identifier, cache_salt, lora_path,
-  extra_key, messages, tools, functions, max_tokens, max_completion_tokens, chat_template, chat_template_kwargs, documents,
-  prompt, input, instructions, conversation, previous_response_id, max_output_tokens, system, metadata,
+  model,
+  stream,
+  stream_options,
+  session_id,
+  session_params,
+  prompt_cache_key,
+  user,
+  safety_identifier,
+  cache_salt,
+  lora_path,
+  extra_key,
+  messages,
+  tools,
+  functions,
+  max_tokens,
+  max_completion_tokens,
+  chat_template,
+  chat_template_kwargs,
+  documents,
+  prompt,
+  input,
+  instructions,
+  conversation,
+  previous_response_id,
+  max_output_tokens,
+  system,
+  metadata,
 };
 std::string_view slot_name(Slot slot) noexcept;
 /// JsonTape::FindSlot of one API; `context` points to a BodyApi.
@@ -40,7 +64,8 @@ class BodyReader {
   [[nodiscard]] BodyApi api() const noexcept { return api_; }
   [[nodiscard]] NodeIndex member(Slot slot) const noexcept { return tape.member(static_cast<std::size_t>(slot)); }
 
-  /// Records an error at `node` (kNoNode: at the object of `place`). returns: false, so that readers can `return fail(…)`.
+  /// Records an error at `node` (kNoNode: at the object of `place`). returns: false, so that readers can `return
+  /// fail(…)`.
   bool fail(Code code, NodeIndex node, std::string_view leaf, std::string_view what);
   bool fail_at(Code code, std::uint64_t offset, std::string_view leaf, std::string_view what);
   bool fail_missing(std::string_view leaf) { return fail(Code::missing_field, kNoNode, leaf, "is missing"); }
@@ -60,7 +85,8 @@ class BodyReader {
   /// Absent, or a string without a byte (of valid text: begin == end).
   [[nodiscard]] bool blank(NodeIndex string) const noexcept { return string == kNoNode || tape.view(string).empty(); }
 
-  // --- writers that the APIs share -------------------------------------------------------------------------------------
+  // --- writers that the APIs share
+  // -------------------------------------------------------------------------------------
 
   /// A frame and the text, where the string is there and not empty. errors: wrong_type
   bool optional_text(Frame frame, NodeIndex node, std::string_view leaf);
@@ -118,7 +144,8 @@ class Parts {
   void next_message();
 
  private:
-  bool image(NodeIndex part, NodeIndex image, NodeIndex detail, NodeIndex uuid, NodeIndex file_id, std::string_view leaf);
+  bool image(NodeIndex part, NodeIndex image, NodeIndex detail, NodeIndex uuid, NodeIndex file_id,
+             std::string_view leaf);
   bool anthropic_image(NodeIndex source);
 
   BodyReader& r_;
@@ -128,7 +155,8 @@ class Parts {
   bool empty_first_ = false;  // a first text part without text: written only if another part follows ("" = [] = null)
 };
 
-/// Calls `write` with every element of `messages`. errors: missing_field, wrong_type, empty_prompt, and what `write` refuses
+/// Calls `write` with every element of `messages`. errors: missing_field, wrong_type, empty_prompt, and what `write`
+/// refuses
 bool read_message_list(BodyReader& reader, bool (*write)(BodyReader&, NodeIndex));
 
 /// The readers: each checks its members and writes the canonical prompt.

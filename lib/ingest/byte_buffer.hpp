@@ -24,7 +24,9 @@ class ByteBuffer {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::string_view view() const noexcept { return {data_.get(), size_}; }
-  [[nodiscard]] std::string_view from(std::size_t offset) const noexcept { return {data_.get() + offset, size_ - offset}; }
+  [[nodiscard]] std::string_view from(std::size_t offset) const noexcept {
+    return {data_.get() + offset, size_ - offset};
+  }
 
   void append(std::string_view bytes) {
     if (bytes.empty()) return;
@@ -44,7 +46,8 @@ class ByteBuffer {
     size_ = size;
   }
 
-  /// Everything that was ever written since the last wipe becomes zero; `slack` bytes behind it too, since vector stores overrun.
+  /// Everything that was ever written since the last wipe becomes zero; `slack` bytes behind it too, since vector
+  /// stores overrun.
   void wipe(std::size_t slack = 64) noexcept {
     const std::size_t used = std::min(std::max(high_, size_) + slack, capacity_);
     if (used != 0) std::memset(data_.get(), 0, used);

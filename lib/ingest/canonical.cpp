@@ -9,8 +9,9 @@
 namespace warmroute::ingest {
 namespace {
 
-constexpr std::size_t kBlobBytes = 128;      // shorter strings are never taken for binary data
-constexpr std::size_t kSmallObject = 16;     // members up to which comparing all pairs is quicker than sorting
+constexpr std::size_t kBlobBytes = 128;         // shorter strings are never taken for binary data
+constexpr std::size_t kSmallObject = 16;        // members up to which comparing all pairs is quicker than sorting
+constexpr std::size_t kLargestEnvelope = 1024;  // what has more members is data; sorting millions by name takes seconds
 
 bool looks_binary(std::string_view text) noexcept {
   if (text.size() < kBlobBytes) return false;
@@ -22,6 +23,13 @@ std::string_view bytes_of(const XXH128_canonical_t& hash) noexcept {
 }
 
 }  // namespace
+
+void Canonical::reset(std::size_t keep_bytes) noexcept {
+  buffer_.reset(keep_bytes);
+  members_.clear();
+  if (members_.capacity() * sizeof(Member) > keep_bytes) std::vector<Member>().swap(members_);
+  if (by_hash_.capacity() * sizeof(by_hash_[0]) > keep_bytes) decltype(by_hash_)().swap(by_hash_);
+}
 
 void Canonical::text(NodeIndex string) { buffer_.append(tape_.view(string)); }
 
@@ -81,7 +89,7 @@ void Canonical::object(NodeIndex node, const JsonStyle& style, int level) {
     members_.push_back({key, tape_.after(key), XXH3_64bits_withSeed(name.data(), name.size(), digest_seed_)});
   }
   drop_repeated(from);
-  if (level < style.sorted_levels) {
+  if (level < style.sorted_levels && members_.size() - from <= kLargestEnvelope) {
     std::sort(members_.begin() + static_cast<std::ptrdiff_t>(from), members_.end(),
               [this](const Member& a, const Member& b) { return tape_.view(a.key) < tape_.view(b.key); });
   }
@@ -118,13 +126,12 @@ void Canonical::drop_repeated(std::size_t from) {
       }
     }
   } else {  // sorted by hash; a chance collision of different keys is told apart from the first of its group only
-    by_hash_.resize(count);
-    for (std::size_t i = 0; i < count; ++i) by_hash_[i] = static_cast<std::uint32_t>(i);
-    std::sort(by_hash_.begin(), by_hash_.end(),
-              [m](std::uint32_t a, std::uint32_t b) { return m[a].hash != m[b].hash ? m[a].hash < m[b].hash : a < b; });
-    std::size_t first = by_hash_[0];
+    by_hash_.clear();
+    for (std::size_t i = 0; i < count; ++i) by_hash_.emplace_back(m[i].hash, static_cast<std::uint32_t>(i));
+    std::sort(by_hash_.begin(), by_hash_.end());
+    std::size_t first = by_hash_[0].second;
     for (std::size_t i = 1; i < count; ++i) {
-      const std::size_t next = by_hash_[i];
+      const std::size_t next = by_hash_[i].second;
       if (m[next].hash == m[first].hash && tape_.view(m[first].key) == tape_.view(m[next].key)) {
         merge(first, next);
       } else if (m[next].hash != m[first].hash) {
@@ -170,7 +177,8 @@ void Canonical::quoted(NodeIndex string, bool digest_blobs) {
       buffer_.append('\\');
       if (*special == '"' || *special == '\\') {
         buffer_.append(*special);
-      } else if (const auto short_form = std::string_view("\b\f\n\r\t").find(*special); short_form != std::string_view::npos) {
+      } else if (const auto short_form = std::string_view("\b\f\n\r\t").find(*special);
+                 short_form != std::string_view::npos) {
         buffer_.append("bfnrt"[short_form]);
       } else {
         buffer_.append("u00");

@@ -1,20 +1,13 @@
-// The canonical prompt stream: one spelling for every prompt that engines render alike, whatever API and client it came by.
-// It is the prompt's text, decoded, between two-byte frames: 0xFF (which no UTF-8 text contains, so that text cannot imitate a
-// border) and a letter of `Frame`. What a stream must keep to, so that equal beginnings are equal bytes: nothing that depends
-// on what comes later (no lengths, no digest ahead of text), no closing frame, and of each message the small members first,
-// then its text, then its calls.
-//
-//   head?  tools*  ( message | item )*        head: digest of what changes the rendering from its start (templates, history)
-//   message: 'm' role  [ 'n' name ] [ 'i' tool call id ] [ 'r' reasoning ]  parts*  calls*
-//   part:    'c' text | 'r' reasoning | 'f' refusal | 'b' 16 bytes of digest [ 'q' detail ] | 'o' canonical JSON
-//   call:    'k' name [ 'i' id ] 'a' arguments
-//   tool:    't' name [ 'd' description ] [ 'p' parameters ] [ 's' strict ] [ 'x' other members ]  or  'T' canonical JSON
-// A raw prompt (completions, embeddings) is its text alone, without any frame; token ids are little-endian u32.
+// The canonical prompt stream: one spelling for every prompt that engines render alike, whatever API and client it came
+// by. The format is told at canonical_prompt() in warmroute/ingest/request_body.hpp. What it must keep to, so that
+// equal beginnings of prompts are equal bytes: nothing that depends on what comes later (no lengths, no digest ahead of
+// text), no closing frame, and of each message the small members first, then its text, then its calls.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ingest/byte_buffer.hpp"
@@ -48,12 +41,12 @@ enum class Frame : char {
   failed = 'E',
   item = 'I',
 };
-inline constexpr char kFrameByte = '\xff';
+inline constexpr char kFrameByte = '\xff';  // in no UTF-8 text
 
 /// How a JSON value is spelled out. Order of members counts in the depths that are not sorted.
 struct JsonStyle {
-  int sorted_levels = 0;             ///< so many outer levels are envelopes: their members are sorted by name
-  bool digest_blobs = false;         ///< long strings that look like base64 become digests
+  int sorted_levels = 0;      ///< so many outer levels are envelopes: members sorted by name (up to kLargestEnvelope)
+  bool digest_blobs = false;  ///< long strings that look like base64 become digests
   const std::string_view* skip = nullptr;  ///< members of the outermost object that are left out
   std::size_t skip_count = 0;
 };
@@ -70,7 +63,8 @@ class Canonical {
   [[nodiscard]] std::string_view stream() const noexcept { return buffer_.view(); }
   [[nodiscard]] std::size_t size() const noexcept { return buffer_.size(); }
   void truncate(std::size_t size) noexcept { buffer_.truncate(size); }
-  void reset(std::size_t keep_bytes) noexcept { buffer_.reset(keep_bytes); }
+  /// Wipes the stream; gives back memory that one huge body made it take.
+  void reset(std::size_t keep_bytes) noexcept;
   [[nodiscard]] const ByteBuffer& buffer() const noexcept { return buffer_; }
 
   void frame(Frame f) {
@@ -112,8 +106,8 @@ class Canonical {
 
   const JsonTape& tape_;
   ByteBuffer buffer_;
-  std::vector<Member> members_;        // of the objects that are being written, innermost last
-  std::vector<std::uint32_t> by_hash_;
+  std::vector<Member> members_;  // of the objects that are being written, innermost last
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> by_hash_;  // of one large object: hash of the key, place
   std::uint64_t digest_seed_ = 0;
 };
 

@@ -37,11 +37,13 @@ bool write_tool_calls(BodyReader& r, NodeIndex calls) {
 
 bool write_message(BodyReader& r, NodeIndex message) {
   if (!r.is_object(message, "")) return false;
-  static constexpr std::array<std::string_view, 10> kNames{"role", "content", "name", "tool_call_id", "tool_calls",
-                                                           "reasoning_content", "reasoning", "refusal", "function_call", "audio"};
+  static constexpr std::array<std::string_view, 10> kNames{
+      "role",      "content", "name",          "tool_call_id", "tool_calls", "reasoning_content",
+      "reasoning", "refusal", "function_call", "audio"};
   std::array<NodeIndex, kNames.size()> m;
   r.tape.collect(message, kNames, m);
-  const auto [role, content, name, tool_call_id, tool_calls, reasoning_content, reasoning, refusal, function_call, audio] = m;
+  const auto [role, content, name, tool_call_id, tool_calls, reasoning_content, reasoning, refusal, function_call,
+              audio] = m;
   if (!r.has_string(role, "role")) return false;
   r.out.framed_text(Frame::message, role);
   // What comes before the text must not follow it: "text" alone would otherwise be a beginning of "text" with a name.
@@ -49,7 +51,8 @@ bool write_message(BodyReader& r, NodeIndex message) {
       !r.optional_text(Frame::reasoning, reasoning_content, "reasoning_content")) {
     return false;
   }
-  if (r.blank(reasoning_content) && reasoning != kNoNode && r.tape.kind(reasoning) == NodeKind::string && !r.blank(reasoning)) {
+  if (r.blank(reasoning_content) && reasoning != kNoNode && r.tape.kind(reasoning) == NodeKind::string &&
+      !r.blank(reasoning)) {
     r.out.framed_text(Frame::reasoning, reasoning);
   }
   Parts parts(r);

@@ -1,10 +1,11 @@
 // The strict JSON check, one pass over the bytes.
-// Why not simdjson's On-Demand: it skips what it is not asked for without looking inside (3.0.1 accepts nan, 01 and lone
-// surrogates there), so every value has to be walked, numbers and skipped strings checked by hand after all, members that come
-// in another order (messages before tools) or twice found by going over the text again, and errors of ours (too deep, lone
-// surrogate) told apart from its few. Walking everything with it, without any of that, takes 8.1 us of a 32 KiB chat body
-// (BM_SimdjsonWalk, AVX-512 kernels); this pass checks and records all of it in 6.4 us of the 11.5 us that BM_RequestBody
-// needs from bytes to blocks, with SSE2 alone. simdjson validates the UTF-8 (request_body.cpp): 0.5 us, and hard to beat.
+// Why not simdjson's On-Demand: it skips what it is not asked for without looking inside (3.0.1 accepts nan, 01 and
+// lone surrogates there), so every value has to be walked, numbers and skipped strings checked by hand after all,
+// members that come in another order (messages before tools) or twice found by going over the text again, and errors of
+// ours (too deep, lone surrogate) told apart from its few. Walking everything with it, without any of that, takes 8.1
+// us of a 32 KiB chat body (BM_SimdjsonWalk, AVX-512 kernels); this pass checks and records all of it in 6.4 us of the
+// 11.5 us that BM_RequestBody needs from bytes to blocks, with SSE2 alone. simdjson validates the UTF-8
+// (request_body.cpp): 0.5 us, and hard to beat.
 #include "ingest/json_tape.hpp"
 
 #include <bit>
@@ -28,9 +29,16 @@ std::string_view kind_name(NodeKind kind) noexcept {
 
 class TapeBuilder {
  public:
-  TapeBuilder(JsonTape& tape, std::size_t start, std::uint32_t max_depth, JsonTape::FindSlot find_slot, const void* context, Error& error)
-      : tape_(tape), base_(tape.text_.data()), p_(base_ + start), end_(base_ + tape.text_.size()), max_depth_(max_depth),
-        find_slot_(find_slot), context_(context), error_(error) {}
+  TapeBuilder(JsonTape& tape, std::size_t start, std::uint32_t max_depth, JsonTape::FindSlot find_slot,
+              const void* context, Error& error)
+      : tape_(tape),
+        base_(tape.text_.data()),
+        p_(base_ + start),
+        end_(base_ + tape.text_.size()),
+        max_depth_(max_depth),
+        find_slot_(find_slot),
+        context_(context),
+        error_(error) {}
 
   bool run() {
     skip_space();
@@ -89,8 +97,11 @@ class TapeBuilder {
       default: break;
     }
     if (*p_ == '-' || is_digit(*p_)) return numbers();
-    if (*p_ == 'N' || *p_ == 'I') return fail(Code::invalid_json, "NaN and Infinity are not JSON: leave the member out or send null");
-    if (*p_ == '\0') return fail(Code::invalid_json, "a NUL byte where a value is due: the body looks like UTF-16 or UTF-32; send UTF-8");
+    if (*p_ == 'N' || *p_ == 'I')
+      return fail(Code::invalid_json, "NaN and Infinity are not JSON: leave the member out or send null");
+    if (*p_ == '\0')
+      return fail(Code::invalid_json,
+                  "a NUL byte where a value is due: the body looks like UTF-16 or UTF-32; send UTF-8");
     return fail(Code::invalid_json, "a value is due here: a string, number, object, list, true, false or null");
   }
 
@@ -146,7 +157,8 @@ class TapeBuilder {
       skip_space();
       if (tape_.open_.empty()) {
         done = true;
-        return p_ == end_ || fail(Code::invalid_json, "there is text after the JSON document: send one document per request");
+        return p_ == end_ ||
+               fail(Code::invalid_json, "there is text after the JSON document: send one document per request");
       }
       if (p_ == end_) return fail_truncated();
       const bool object = tape_.open_.back().object;
@@ -177,8 +189,8 @@ class TapeBuilder {
     return true;
   }
 
-  // As string(), and pushes the node. Text with escapes is decoded by the same pass: an escape costs a mispredicted branch,
-  // and paying that twice was a quarter of the whole (32 KiB chat body, a line feed every 60 bytes).
+  // As string(), and pushes the node. Text with escapes is decoded by the same pass: an escape costs a mispredicted
+  // branch, and paying that twice was a quarter of the whole (32 KiB chat body, a line feed every 60 bytes).
   bool recorded_string() {
     const char* const begin = ++p_;
     p_ = find_string_special(p_, end_);
@@ -234,7 +246,8 @@ class TapeBuilder {
       p_ += 6;
       return true;
     }
-    if (unit >= 0xdc00) return fail(Code::invalid_unicode, "a low surrogate without its high one: the text is no Unicode");
+    if (unit >= 0xdc00)
+      return fail(Code::invalid_unicode, "a low surrogate without its high one: the text is no Unicode");
     if (end_ - p_ < 8) return fail_truncated();
     if (p_[6] != '\\' || p_[7] != 'u') {
       return fail(Code::invalid_unicode, "a high surrogate without its low one: the text is no Unicode");

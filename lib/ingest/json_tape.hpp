@@ -1,5 +1,6 @@
 // A whole JSON text, checked strictly in one pass, and an index ("tape") of the members that a reader asked for.
-// The tape holds offsets, 16 bytes a node, and the decoded text of strings with escapes. What nobody asked for is checked just as strictly but not recorded.
+// The tape holds offsets, 16 bytes a node, and the decoded text of strings with escapes. What nobody asked for is
+// checked just as strictly but not recorded.
 #pragma once
 
 #include <array>
@@ -14,8 +15,8 @@
 namespace warmroute::ingest {
 
 enum class NodeKind : std::uint8_t {
-  object,   ///< children: key, value, key, value…
-  array,    ///< children: values, where neighbouring numbers make up one node
+  object,  ///< children: key, value, key, value…
+  array,   ///< children: values, where neighbouring numbers make up one node
   string,
   numbers,  ///< one number, or a run of numbers inside an array (so that 16 M ids do not need 16 M nodes)
   true_value,
@@ -33,18 +34,19 @@ struct Node {
   std::uint32_t end = 0;    ///< as `begin`; of a decoded string: where its length and text lie in the tape's buffer
   NodeIndex next = 0;       ///< the sibling after this node (and after everything in it)
   NodeKind kind = NodeKind::null_value;
-  bool decoded = false;     ///< strings: there were escapes in it
+  bool decoded = false;  ///< strings: there were escapes in it
 };
 
 class JsonTape {
  public:
   static constexpr std::size_t kMaxSlots = 32;
-  /// returns: the slot (below kMaxSlots) of a top-level member that the reader wants, or a negative number. The key is as in
-  /// the text, with its escapes if there are any.
+  /// returns: the slot (below kMaxSlots) of a top-level member that the reader wants, or a negative number. The key is
+  /// as in the text, with its escapes if there are any.
   using FindSlot = int (*)(const void* context, std::string_view raw_key, bool escaped);
 
-  /// Checks `text` from `start` on (valid UTF-8, below 4 GiB) and records the wanted members of its top-level object; a member that comes
-  /// twice is its last occurrence. errors: invalid_json, invalid_unicode, too_deep, not_an_object, with the offset.
+  /// Checks `text` from `start` on (valid UTF-8, below 4 GiB) and records the wanted members of its top-level object; a
+  /// member that comes twice is its last occurrence. errors: invalid_json, invalid_unicode, too_deep, not_an_object,
+  /// with the offset.
   /// alloc: none once the tape has grown. lifetime: `text` must outlive every use of the nodes.
   bool build(std::string_view text, std::size_t start, std::uint32_t max_depth, FindSlot find_slot, const void* context,
              Error& error);

@@ -1,5 +1,6 @@
 // Strings and numbers of JSON text: finding the end of a string, decoding it, comparing it, reading a number exactly.
-// Everything here but find_string_special() and copy_to_special() works on text that json_tape.cpp has already found to be valid.
+// Everything here but find_string_special() and copy_to_special() works on text that json_tape.cpp has already found to
+// be valid.
 #pragma once
 
 #include <array>
@@ -41,9 +42,10 @@ inline const char* find_string_special(const char* p, const char* end) noexcept 
     std::memcpy(&bytes, p, 8);
     const std::uint64_t quote = bytes ^ (kOnes * '"');
     const std::uint64_t backslash = bytes ^ (kOnes * '\\');
-    // A byte's high bit is set where the byte is zero (first two terms) or below 0x20; borrows may add false hits, never hide one.
-    const std::uint64_t hits = ((quote - kOnes) & ~quote) | ((backslash - kOnes) & ~backslash) |
-                               ((bytes - kOnes * 0x20) & ~bytes);
+    // A byte's high bit is set where the byte is zero (first two terms) or below 0x20; borrows may add false hits,
+    // never hide one.
+    const std::uint64_t hits =
+        ((quote - kOnes) & ~quote) | ((backslash - kOnes) & ~backslash) | ((bytes - kOnes * 0x20) & ~bytes);
     if ((hits & kHighs) != 0) break;
     p += 8;
   }
@@ -118,8 +120,8 @@ inline void decode_escape(const char*& p, char*& out) noexcept {
   }
 }
 
-/// Copies bytes from `p` to `out` up to the first quote, backslash or control byte (or `end`); both move on. `out` may be
-/// written up to kDecodeSlack bytes further. As find_string_special(), for the pass that decodes while it checks.
+/// Copies bytes from `p` to `out` up to the first quote, backslash or control byte (or `end`); both move on. `out` may
+/// be written up to kDecodeSlack bytes further. As find_string_special(), for the pass that decodes while it checks.
 inline void copy_to_special(const char*& p, const char* end, char*& out) noexcept {
 #if defined(__SSE2__)
   const __m128i quote = _mm_set1_epi8('"');
@@ -169,11 +171,13 @@ inline bool decodes_to(std::string_view raw, std::string_view wanted) noexcept {
   return at == wanted.size();
 }
 
-/// returns: how many of the eight bytes at `p`, from the first on, are digits; `chunk` gets the bytes. Little-endian hosts only.
+/// returns: how many of the eight bytes at `p`, from the first on, are digits; `chunk` gets the bytes. Little-endian
+/// hosts only.
 inline int leading_digits(const char* p, std::uint64_t& chunk) noexcept {
   std::memcpy(&chunk, p, 8);
-  const std::uint64_t value = chunk ^ 0x3030303030303030u;                      // 0..9 for digits
-  const std::uint64_t others = ((value + 0x7676767676767676u) | value) & 0x8080808080808080u;  // carries only run upwards
+  const std::uint64_t value = chunk ^ 0x3030303030303030u;  // 0..9 for digits
+  const std::uint64_t others =
+      ((value + 0x7676767676767676u) | value) & 0x8080808080808080u;  // carries only run upwards
   return others == 0 ? 8 : std::countr_zero(others) / 8;
 }
 /// returns: the number that the first `count` (1..8) digits of such a chunk make.
@@ -184,8 +188,8 @@ inline std::uint32_t digits_value(std::uint64_t chunk, int count) noexcept {
   return static_cast<std::uint32_t>(v);
 }
 
-/// A valid JSON number taken apart without rounding: the digits from `first` to `last` (a '.' may lie between; neither end
-/// is a zero) times 10^exponent, where `exponent` is the place of the last one. Zero has no digits.
+/// A valid JSON number taken apart without rounding: the digits from `first` to `last` (a '.' may lie between; neither
+/// end is a zero) times 10^exponent, where `exponent` is the place of the last one. Zero has no digits.
 struct Decimal {
   bool negative = false;
   bool huge_exponent = false;  ///< the exponent needs more than 15 digits; `exponent` is meaningless

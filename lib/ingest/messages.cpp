@@ -1,5 +1,5 @@
-// Anthropic messages, written as the chat that engines turn them into: tool results are messages of role tool, thinking is
-// reasoning, tool_use is a tool call. Signatures of thinking blocks are the server's, like ids, and do not count.
+// Anthropic messages, written as the chat that engines turn them into: tool results are messages of role tool, thinking
+// is reasoning, tool_use is a tool call. Signatures of thinking blocks are the server's, like ids, and do not count.
 #include "ingest/body_reader.hpp"
 
 namespace warmroute::ingest {
@@ -52,7 +52,8 @@ bool write_message(BodyReader& r, NodeIndex message) {
   } else if (!parts.content(m[1], "content")) {
     return false;
   }
-  if (!tool_results) parts.open();  // a message without text is a message; tool results alone are no message of the user
+  if (!tool_results)
+    parts.open();  // a message without text is a message; tool results alone are no message of the user
   return true;
 }
 

@@ -63,8 +63,8 @@ bool Parts::part(NodeIndex node) {
   }
   if (!r_.is_object(node, "")) return false;
   r_.place.node = node;
-  static constexpr std::array<std::string_view, 9> kNames{"type", "text", "image_url", "detail", "uuid", "source",
-                                                          "refusal", "thinking", "file_id"};
+  static constexpr std::array<std::string_view, 9> kNames{"type",   "text",    "image_url", "detail", "uuid",
+                                                          "source", "refusal", "thinking",  "file_id"};
   std::array<NodeIndex, kNames.size()> m;
   tape.collect(node, kNames, m);
   const auto [type, text_node, image_url, detail, uuid, source, refusal, thinking, file_id] = m;
@@ -85,14 +85,17 @@ bool Parts::part(NodeIndex node) {
     return anthropic_image(source);
   }
   flush();
-  if (type_is("refusal")) return r_.has_string(refusal, "refusal") && r_.optional_text(Frame::refusal, refusal, "refusal");
-  if (type_is("thinking")) return r_.has_string(thinking, "thinking") && r_.optional_text(Frame::reasoning, thinking, "thinking");
+  if (type_is("refusal"))
+    return r_.has_string(refusal, "refusal") && r_.optional_text(Frame::refusal, refusal, "refusal");
+  if (type_is("thinking"))
+    return r_.has_string(thinking, "thinking") && r_.optional_text(Frame::reasoning, thinking, "thinking");
   r_.write_opaque(Frame::opaque, node);
   return true;
 }
 
 // An image stands as 16 bytes of digest in its place: as text, one photograph would outweigh the whole conversation.
-bool Parts::image(NodeIndex part, NodeIndex image, NodeIndex detail, NodeIndex uuid, NodeIndex file_id, std::string_view leaf) {
+bool Parts::image(NodeIndex part, NodeIndex image, NodeIndex detail, NodeIndex uuid, NodeIndex file_id,
+                  std::string_view leaf) {
   const JsonTape& tape = r_.tape;
   NodeIndex url = image;
   if (image != kNoNode && tape.kind(image) == NodeKind::object) {

@@ -28,7 +28,8 @@ bool fail_number(BodyReader& r, Code code, const char* at, std::string_view what
 // One id in any spelling of an integer. errors: wrong_type (a fraction), value_out_of_range
 bool slow_id(BodyReader& r, std::string_view raw, std::uint32_t& id) {
   const Integer n = parse_integer(raw);
-  if (n.status == IntegerStatus::fraction) return fail_number(r, Code::wrong_type, raw.data(), "must be token ids, but has a fraction");
+  if (n.status == IntegerStatus::fraction)
+    return fail_number(r, Code::wrong_type, raw.data(), "must be token ids, but has a fraction");
   if (n.negative || n.status == IntegerStatus::overflow || n.magnitude > std::numeric_limits<std::uint32_t>::max()) {
     return fail_number(r, Code::value_out_of_range, raw.data(), "has a token id outside 0..4294967295");
   }
@@ -78,9 +79,11 @@ constexpr std::string_view kWanted = "a string, a list of strings, a list of tok
 
 bool read_id_lists(BodyReader& r, NodeIndex list, std::string_view name, TokenIds& ids, Prompts& prompts) {
   r.place = {name, 0};
-  for (NodeIndex inner = JsonTape::first(list); inner != r.tape.end(list); inner = r.tape.after(inner), ++r.place.item) {
+  for (NodeIndex inner = JsonTape::first(list); inner != r.tape.end(list);
+       inner = r.tape.after(inner), ++r.place.item) {
     if (!r.is(inner, NodeKind::array, "", "a list of token ids like the first one")) return false;
-    if (r.tape.empty(inner)) return r.fail(Code::empty_prompt, inner, "", "is an empty list: send at least one token id");
+    if (r.tape.empty(inner))
+      return r.fail(Code::empty_prompt, inner, "", "is an empty list: send at least one token id");
     const NodeIndex run = JsonTape::first(inner);
     if (r.tape.kind(run) != NodeKind::numbers) return r.fail_type(run, "", "token ids");
     if (r.tape.after(run) != r.tape.end(inner)) return r.fail_type(r.tape.after(run), "", "token ids throughout");
@@ -109,7 +112,8 @@ bool read_prompts(BodyReader& r, Slot slot, TokenIds& ids, Prompts& prompts) {
   const NodeIndex first = JsonTape::first(node);
   switch (r.tape.kind(first)) {
     case NodeKind::numbers:
-      if (r.tape.after(first) != r.tape.end(node)) return r.fail_type(r.tape.after(first), name, "token ids throughout");
+      if (r.tape.after(first) != r.tape.end(node))
+        return r.fail_type(r.tape.after(first), name, "token ids throughout");
       r.place = {name, -1};
       prompts.ids = true;
       prompts.count = 1;

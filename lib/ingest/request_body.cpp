@@ -25,7 +25,8 @@ constexpr std::string_view kBom = "\xef\xbb\xbf";
 std::size_t first_invalid_utf8(std::string_view text) {
   std::size_t good = 0;
   std::size_t bad = text.size();
-  while (bad - good > 1) {  // a cut inside a character makes a valid prefix invalid, so go back to where a character begins
+  while (bad - good >
+         1) {  // a cut inside a character makes a valid prefix invalid, so go back to where a character begins
     std::size_t middle = good + (bad - good) / 2;
     while (middle > good && (static_cast<unsigned char>(text[middle]) & 0xc0) == 0x80) --middle;
     if (middle == good) break;
@@ -65,7 +66,8 @@ bool RequestBodyParser::Impl::check(BodyApi api, std::string_view body, const Re
   const std::size_t limit = std::min<std::size_t>(options.max_bytes, std::numeric_limits<std::uint32_t>::max());
   if (body.size() > limit) {
     error = {Code::too_large,
-             "the body has " + std::to_string(body.size()) + " bytes, " + std::to_string(limit) + " are allowed", limit};
+             "the body has " + std::to_string(body.size()) + " bytes, " + std::to_string(limit) + " are allowed",
+             limit};
     return false;
   }
   if (options.block_size == 0 || options.block_size > kMaxBlockTokens) {
@@ -158,8 +160,9 @@ bool RequestBodyParser::Impl::read_limits(BodyReader& r, ParsedBody& out) {
 
 bool RequestBodyParser::Impl::read_hints(BodyReader& r, const RequestBodyOptions& options, ParsedBody& out) {
   std::size_t room = 0;
-  for (const Slot slot : {Slot::model, Slot::session_id, Slot::session_params, Slot::conversation, Slot::prompt_cache_key,
-                          Slot::user, Slot::safety_identifier, Slot::metadata, Slot::cache_salt, Slot::lora_path}) {
+  for (const Slot slot :
+       {Slot::model, Slot::session_id, Slot::session_params, Slot::conversation, Slot::prompt_cache_key, Slot::user,
+        Slot::safety_identifier, Slot::metadata, Slot::cache_salt, Slot::lora_path}) {
     if (const NodeIndex node = r.member(slot); node != kNoNode) room += r.tape.view(node).size();
   }
   hints.reset(kKeepBytes);
@@ -178,7 +181,8 @@ bool RequestBodyParser::Impl::read_hints(BodyReader& r, const RequestBodyOptions
   out.tenant = options.tenant;
   if (const NodeIndex stream = r.member(Slot::stream); stream != kNoNode) {
     out.stream = r.tape.kind(stream) == NodeKind::true_value;
-    if (!out.stream && r.tape.kind(stream) != NodeKind::false_value) return r.fail_type(stream, "stream", "true or false");
+    if (!out.stream && r.tape.kind(stream) != NodeKind::false_value)
+      return r.fail_type(stream, "stream", "true or false");
   }
   // Read, but not relied on: the engine says what is wrong with it.
   if (const NodeIndex so = r.member(Slot::stream_options); so != kNoNode && r.tape.kind(so) == NodeKind::object) {
@@ -187,8 +191,8 @@ bool RequestBodyParser::Impl::read_hints(BodyReader& r, const RequestBodyOptions
     r.tape.collect(so, kNames, m);
     out.include_usage = m[0] != kNoNode && r.tape.kind(m[0]) == NodeKind::true_value;
   }
-  if (const NodeIndex key = r.member(Slot::extra_key); key != kNoNode && r.tape.kind(key) != NodeKind::array &&
-                                                       r.tape.kind(key) != NodeKind::string) {
+  if (const NodeIndex key = r.member(Slot::extra_key);
+      key != kNoNode && r.tape.kind(key) != NodeKind::array && r.tape.kind(key) != NodeKind::string) {
     return r.fail_type(key, "extra_key", "a string or a list of strings");
   }
   return read_session(r, out) && read_user(r, out) && read_limits(r, out);
@@ -210,9 +214,11 @@ bool RequestBodyParser::Impl::tokenize(const Tokenizer& tokenizer, std::string_v
   return false;
 }
 
-// A text prompt lies in `canonical` from `start` on: its ids if there is a tokenizer; only the first prompt's text stays.
+// A text prompt lies in `canonical` from `start` on: its ids if there is a tokenizer; only the first prompt's text
+// stays.
 bool RequestBodyParser::Impl::add_text_prompt(const RequestBodyOptions& options, std::size_t start, bool first) {
-  if (options.tokenizer.encode != nullptr && !tokenize(options.tokenizer, canonical.stream().substr(start))) return false;
+  if (options.tokenizer.encode != nullptr && !tokenize(options.tokenizer, canonical.stream().substr(start)))
+    return false;
   if (!first) canonical.truncate(start);
   return true;
 }
@@ -228,8 +234,11 @@ bool RequestBodyParser::Impl::read_prompt(BodyReader& r, const RequestBodyOption
     return add_text_prompt(options, 0, true);
   }
   ingest::Prompts prompts;
-  if (!ingest::read_prompts(r, r.api() == BodyApi::completions ? Slot::prompt : Slot::input, ids, prompts)) return false;
-  out.kind = r.api() == BodyApi::embeddings ? PromptKind::embedding : prompts.ids ? PromptKind::tokens : PromptKind::text;
+  if (!ingest::read_prompts(r, r.api() == BodyApi::completions ? Slot::prompt : Slot::input, ids, prompts))
+    return false;
+  out.kind = r.api() == BodyApi::embeddings ? PromptKind::embedding
+             : prompts.ids                  ? PromptKind::tokens
+                                            : PromptKind::text;
   out.prompt_count = prompts.count;
   if (prompts.ids) {
     out.ids_from_body = true;
@@ -281,7 +290,8 @@ void RequestBodyParser::Impl::hash(BodyReader& r, const RequestBodyOptions& opti
   out.blocks = {blocks.data(), hash_text_blocks(text, block_seed(space), blocks)};
 }
 
-bool RequestBodyParser::Impl::read(BodyApi api, std::string_view body, const RequestBodyOptions& options, ParsedBody& out) {
+bool RequestBodyParser::Impl::read(BodyApi api, std::string_view body, const RequestBodyOptions& options,
+                                   ParsedBody& out) {
   if (blocks.capacity() * sizeof(BlockHash) > kKeepBytes) std::vector<BlockHash>().swap(blocks);
   ids.reset(kKeepBytes);
   if (!check(api, body, options)) return false;

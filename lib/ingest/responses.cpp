@@ -5,7 +5,8 @@
 namespace warmroute::ingest {
 namespace {
 
-// How far the assistant message that the stream ends with has come. An item that would have to go further up starts a new one.
+// How far the assistant message that the stream ends with has come. An item that would have to go further up starts a
+// new one.
 enum class Turn : std::uint8_t { none, reasoning, text, calls };
 
 class Items {

@@ -40,8 +40,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(parsed->prompt_count >= 1);
   require(parsed->all_token_ids.size() >= parsed->token_ids.size());
   require(!parsed->token_blocks || parsed->prompt_ends.size() == parsed->prompt_count);
-  require(parsed->blocks.size() == (parsed->token_blocks ? parsed->token_ids.size() / options.block_size
-                                                         : canonical->size() / kTextBlockBytes));
+  require(parsed->blocks.size() ==
+          (parsed->token_blocks ? parsed->token_ids.size() / options.block_size : canonical->size() / kTextBlockBytes));
   require(parsed->prompt_bytes >= canonical->size());
   return 0;
 }

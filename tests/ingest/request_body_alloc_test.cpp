@@ -35,17 +35,25 @@ std::vector<Input> inputs() {
   std::string ids = "1";
   for (int i = 0; i < 3'000; ++i) ids += ",7";
   std::string schema = R"({"type":"object","properties":{)";
-  for (int i = 0; i < 40; ++i) schema += (i == 0 ? "\"k" : ",\"k") + std::to_string(i) + R"(":{"type":"number","maximum":1e1})";
+  for (int i = 0; i < 40; ++i)
+    schema += (i == 0 ? "\"k" : ",\"k") + std::to_string(i) + R"(":{"type":"number","maximum":1e1})";
   schema += "}}";
   return {
-      {BodyApi::chat, R"({"model":"m","user":"u","session_id":"s\n","stream":true,"tools":[{"type":"function","function":{"name":"f","parameters":)" + schema +
-                          R"(}}],"chat_template_kwargs":{"a":1},"messages":[{"role":"system","content":")" + text +
-                          R"(\n"},{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"data:)" + text + R"("}}]}]})"},
+      {BodyApi::chat, R"({"model":"m","user":"u","session_id":"s\n","stream":true,"tools":[{"type":"function",)"
+                      R"("function":{"name":"f","parameters":)" +
+                          schema + R"(}}],"chat_template_kwargs":{"a":1},"messages":[{"role":"system","content":")" +
+                          text +
+                          R"(\n"},{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url",)"
+                          R"("image_url":{"url":"data:)" +
+                          text + R"("}}]}]})"},
       {BodyApi::completions, R"({"prompt":[)" + ids + "]}"},
       {BodyApi::completions, R"({"prompt":["a\n","b",")" + text + R"("]})"},
       {BodyApi::embeddings, R"({"input":[[1,2],[3]]})"},
-      {BodyApi::responses, R"({"input":[{"role":"user","content":")" + text + R"("},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]})"},
-      {BodyApi::messages, R"({"max_tokens":9,"system":"S","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":")" + text + R"("}]}]})"},
+      {BodyApi::responses, R"({"input":[{"role":"user","content":")" + text +
+                               R"("},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]})"},
+      {BodyApi::messages, R"({"max_tokens":9,"system":"S","messages":[{"role":"user","content":[{"type":"tool_result",)"
+                          R"("tool_use_id":"t","content":")" +
+                              text + R"("}]}]})"},
   };
 }
 

@@ -19,7 +19,8 @@ struct RequestBodyParserPeer {
     return in(impl.canonical.buffer()) || in(impl.tape.decoded()) || in(impl.hints);
   }
   static std::size_t scratch_bytes(const RequestBodyParser& parser) {
-    return parser.impl_->canonical.buffer().capacity() + parser.impl_->tape.decoded().capacity() + parser.impl_->hints.capacity();
+    return parser.impl_->canonical.buffer().capacity() + parser.impl_->tape.decoded().capacity() +
+           parser.impl_->hints.capacity();
   }
 };
 
@@ -33,7 +34,8 @@ constexpr int kMutations = 100'000;
 #endif
 
 bool is_json_error(Code code) {
-  return code == Code::invalid_json || code == Code::invalid_utf8 || code == Code::invalid_unicode || code == Code::too_deep;
+  return code == Code::invalid_json || code == Code::invalid_utf8 || code == Code::invalid_unicode ||
+         code == Code::too_deep;
 }
 
 // What only the second opinion refuses: more than 18 digits in a row, or an exponent.
@@ -48,12 +50,15 @@ bool has_big_number(std::string_view body) {
 
 std::string summary(const Result<ParsedBody>& result) {
   if (!result.ok()) {
-    return std::string(code_name(result.code())) + "@" + std::to_string(result.error().offset) + " " + result.error().message;
+    return std::string(code_name(result.code())) + "@" + std::to_string(result.error().offset) + " " +
+           result.error().message;
   }
   std::string s;
-  for (const std::string_view v : {result->model, result->adapter, result->session, result->user, result->cache_salt}) s += std::string(v) + "|";
-  s += std::to_string(result->stream) + std::to_string(result->max_output_tokens.value_or(-7)) + "|" + std::to_string(result->prompt_count) +
-       "|" + std::to_string(result->prompt_bytes) + "|" + std::to_string(result->input_tokens);
+  for (const std::string_view v : {result->model, result->adapter, result->session, result->user, result->cache_salt})
+    s += std::string(v) + "|";
+  s += std::to_string(result->stream) + std::to_string(result->max_output_tokens.value_or(-7)) + "|" +
+       std::to_string(result->prompt_count) + "|" + std::to_string(result->prompt_bytes) + "|" +
+       std::to_string(result->input_tokens);
   for (const BlockHash block : result->blocks) s.append(1, ',').append(std::to_string(to_u64(block)));
   return s;
 }
@@ -70,8 +75,8 @@ TEST(RequestBodyRobustness, RefusesABodyThatIsCutAnywhere) {
   }
 }
 
-// Small changes of real bodies. simdjson's DOM parser, which checks everything, is the second opinion: it may refuse more
-// (numbers beyond 64 bits, 1e999), never less.
+// Small changes of real bodies. simdjson's DOM parser, which checks everything, is the second opinion: it may refuse
+// more (numbers beyond 64 bits, 1e999), never less.
 TEST(RequestBodyRobustness, AgreesWithAnotherStrictParserAboutMutatedBodies) {
   const auto bodies = test::all_bodies(1'200);
   constexpr std::string_view kBytes = "\"\\{}[]:,0123456789.eE+-tfnu dD8/\x01\x7f\xc3\xa9\xff\n\0";
@@ -98,7 +103,8 @@ TEST(RequestBodyRobustness, AgreesWithAnotherStrictParserAboutMutatedBodies) {
       ++accepted;
       const bool bom = body.size() >= 3 && body.compare(0, 3, "\xef\xbb\xbf") == 0;
       ASSERT_TRUE(opinion == simdjson::SUCCESS || (opinion == simdjson::NUMBER_ERROR && has_big_number(body)) || bom)
-          << c.id << ": " << simdjson::error_message(opinion) << "\n" << body;
+          << c.id << ": " << simdjson::error_message(opinion) << "\n"
+          << body;
     } else {
       ASSERT_NE(opinion, simdjson::SUCCESS) << c.id << ": " << result.error().message << "\n" << body;
       ASSERT_LE(result.error().offset, body.size());
@@ -124,14 +130,15 @@ TEST(RequestBodyRobustness, LeavesNoPromptTextInItsScratch) {
   const std::string secret = "lighthouse-keeper";
   const std::string escaped = R"(lighthouse-keep\u0065r)";
   const auto body = [&](std::string_view text, std::string_view rest) {
-    return R"({"model":"m","user":"u","messages":[{"role":"user","content":")" + std::string(text) + R"("},{"role":"user","content":")" +
-           std::string(2'000, 'x') + R"(\n)" + std::string(text) + R"("}],"tools":[{"function":{"name":"f","parameters":{")" +
-           std::string(text) + R"(":")" + std::string(text) + R"("}}}])" + std::string(rest) + "}";
+    return R"({"model":"m","user":"u","messages":[{"role":"user","content":")" + std::string(text) +
+           R"("},{"role":"user","content":")" + std::string(2'000, 'x') + R"(\n)" + std::string(text) +
+           R"("}],"tools":[{"function":{"name":"f","parameters":{")" + std::string(text) + R"(":")" +
+           std::string(text) + R"("}}}])" + std::string(rest) + "}";
   };
   RequestBodyParser parser;
   for (const std::string& text : {secret, escaped}) {
-    for (const std::string_view rest : {R"()", R"(,"chat_template":"lighthouse-keep\u0065r")", R"(,"cache_salt":"")", R"(,"x":01)",
-                                        R"(,"documents":[{"a":"lighthouse-keep\u0065r \ud800"}])"}) {
+    for (const std::string_view rest : {R"()", R"(,"chat_template":"lighthouse-keep\u0065r")", R"(,"cache_salt":"")",
+                                        R"(,"x":01)", R"(,"documents":[{"a":"lighthouse-keep\u0065r \ud800"}])"}) {
       (void)parser.parse(BodyApi::chat, body(text, rest));
       EXPECT_FALSE(RequestBodyParserPeer::holds(parser, secret)) << text << rest;
       EXPECT_FALSE(RequestBodyParserPeer::holds(parser, "lighthouse-")) << text << rest;
@@ -146,7 +153,8 @@ TEST(RequestBodyRobustness, LeavesNoPromptTextInItsScratch) {
 
 TEST(RequestBodyRobustness, GivesBackWhatOneHugeBodyMadeItTake) {
   RequestBodyParser parser;
-  const std::string huge = R"({"messages":[{"role":"user","content":"\n)" + std::string(std::size_t{20} << 20, 'a') + R"("}]})";
+  const std::string huge =
+      R"({"messages":[{"role":"user","content":"\n)" + std::string(std::size_t{20} << 20, 'a') + R"("}]})";
   ASSERT_TRUE(parser.parse(BodyApi::chat, huge).ok());
   EXPECT_LT(RequestBodyParserPeer::scratch_bytes(parser), std::size_t{1} << 20);
 }

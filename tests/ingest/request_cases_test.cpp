@@ -70,7 +70,8 @@ void expect_case(RequestBodyParser& parser, simdjson::dom::object line) {
     EXPECT_LE(result.error().offset, body.size()) << result.error().message;
     return;
   }
-  ASSERT_TRUE(result.ok()) << code_name(result.code()) << ": " << result.error().message << " at " << result.error().offset;
+  ASSERT_TRUE(result.ok()) << code_name(result.code()) << ": " << result.error().message << " at "
+                           << result.error().offset;
   const ParsedBody& parsed = *result;
   EXPECT_EQ(parsed.model, expected_text(expect, "model"));
   EXPECT_EQ(parsed.session, expected_text(expect, "session"));
@@ -96,7 +97,8 @@ TEST(RequestCases, EveryBodyGivesWhatTheFileSays) {
   EXPECT_GE(lines.size(), 157u);
   for (const std::string& line : lines) {
     const simdjson::dom::object object = json.parse(line).get_object();
-    SCOPED_TRACE(std::string(object["id"].get_string().value()) + ": " + std::string(object["why"].get_string().value()));
+    SCOPED_TRACE(std::string(object["id"].get_string().value()) + ": " +
+                 std::string(object["why"].get_string().value()));
     expect_case(parser, object);
   }
 }

@@ -95,7 +95,8 @@ TEST(RequestRelations, EveryPairSharesWhatTheFileSays) {
   EXPECT_GE(lines.size(), 122u);
   for (const std::string& line : lines) {
     const simdjson::dom::object object = json.parse(line).get_object();
-    SCOPED_TRACE(std::string(object["id"].get_string().value()) + ": " + std::string(object["why"].get_string().value()));
+    SCOPED_TRACE(std::string(object["id"].get_string().value()) + ": " +
+                 std::string(object["why"].get_string().value()));
     expect_relation(object);
   }
 }
