@@ -207,27 +207,27 @@ inline void sequence_hashes(std::span<const BlockHash> blocks, std::span<Sequenc
   }
 }
 
-/// hash_token_blocks and sequence_hashes in one pass, for callers that need both: the chain's latency hides the block hashes.
-/// shape: writes min(whole blocks, blocks.size(), chain.size()) to each. returns: how many.
+/// hash_token_blocks and sequence_hashes in one pass, for callers that need both: the CPU hashes the next blocks while it waits for the
+/// chain, whose steps depend on one another. shape: writes min(whole blocks, blocks.size(), chain.size()) to each. returns: how many.
 inline std::size_t hash_token_blocks_chained(std::span<const std::uint32_t> tokens, std::uint32_t block_size,
                                              std::uint64_t seed, std::span<BlockHash> blocks,
                                              std::span<SequenceHash> chain) noexcept {
-  // in groups that stay in the first-level cache; within a group the CPU overlaps the end of one loop with the next
-  constexpr std::size_t kGroup = 8;
-  const std::size_t room = std::min(blocks.size(), chain.size());
-  std::size_t done = 0;
-  std::uint64_t previous = 0;
-  while (done < room) {
-    const auto rest = tokens.subspan(done * block_size);
-    const std::size_t count = hash_token_blocks(rest, block_size, seed, blocks.subspan(done, std::min(kGroup, room - done)));
-    if (count == 0) break;
-    for (std::size_t i = done; i < done + count; ++i) {
-      previous = i == 0 ? to_u64(blocks[0]) : detail::chain_step(previous, to_u64(blocks[i]));
-      chain[i] = SequenceHash{previous};
-    }
-    done += count;
+  if (block_size == 0 || block_size > kMaxBlockTokens) return 0;
+  const std::size_t count = std::min({tokens.size() / block_size, blocks.size(), chain.size()});
+  if (block_size != 16) {
+    hash_token_blocks(tokens, block_size, seed, blocks.first(count));
+    sequence_hashes(blocks.first(count), chain);
+    return count;
   }
-  return done;
+  std::uint32_t scratch[detail::kSwapScratch];
+  std::uint64_t previous = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t block = XXH3_64bits_withSeed(detail::little_endian(tokens.data() + i * 16, 16, scratch), 64, seed);
+    blocks[i] = BlockHash{block};
+    previous = i == 0 ? block : detail::chain_step(previous, block);
+    chain[i] = SequenceHash{previous};
+  }
+  return count;
 }
 
 }  // namespace warmroute

@@ -1,0 +1,184 @@
+/// PrefixTree, part two: what comes in and what goes out. A store walks from the root or from a named block and takes one node's worth
+/// of blocks at a time; a removal first lets go of everything it names, then tidies from the deepest node up.
+#pragma once
+
+#include "warmroute/detail/prefix_tree.hpp"
+
+namespace warmroute::detail {
+
+/// returns: where the next blocks of `rest` lie below (at, offset), as many as one node takes; added if they are new. node null: no room.
+inline PrefixTree::Part PrefixTree::place_blocks(Node* at, std::uint32_t offset, std::span<const BlockHash> rest, bool named) {
+  const auto agree = [&rest, this](Node& node, std::uint32_t from) {
+    return from + static_cast<std::uint32_t>(
+                      compare_(run_of(node).hashes() + from, rest.data(), std::min<std::size_t>(length(node) - from, rest.size())));
+  };
+  if (at != nullptr && offset < length(*at)) {  // only where a caller starts inside a run
+    if (const std::uint32_t to = agree(*at, offset); to != offset) return {at, offset, to};
+  }
+  if (Node* child = child_of(at, offset, rest[0])) return {child, 0, agree(*child, 0)};
+  if (at != nullptr && offset == length(*at)) {
+    if (const std::uint32_t more = extend(*at, rest); more != 0) return {at, offset, offset + more};
+  }
+  Node* fresh = create(at, offset, rest, named);
+  return {fresh, 0, fresh == nullptr ? 0 : length(*fresh)};
+}
+
+inline bool PrefixTree::store_below(EngineIds::Place place, std::uint32_t slot, unsigned tier, std::span<const BlockHash> blocks,
+                                    std::size_t first, std::span<const EngineHash> ids) {
+  ++tick_;
+  Node* at = place.node;
+  std::uint32_t offset = at == nullptr ? 0 : place.offset + 1;
+  bool done = true;
+  for (std::size_t pos = 0; pos < blocks.size() && done;) {
+    const Part part = place_blocks(at, offset, blocks.subspan(pos), !ids.empty());
+    if (part.node == nullptr) { done = false; break; }
+    const std::size_t count = part.to - part.from;
+    if (!ids.empty()) done = name(*part.node, part.from, ids.subspan(pos, count), slot);
+    if (done && pos + count > first) {
+      const std::uint32_t begin = pos >= first ? part.from : part.from + static_cast<std::uint32_t>(first - pos);
+      done = hold(*part.node, slot, tier, begin, part.to);
+    }
+    pos += count;
+    at = part.node;
+    offset = part.to;
+  }
+  keep_ = nullptr;
+  if (at != nullptr && (offset > deepest_branch(*at) || offset == length(*at))) touch(*at);
+  if (!done && at != nullptr) postponed_.push_back(at->number);
+  tidy_postponed();
+  return done;
+}
+
+/// Writes the engine's ids beside the hashes. returns: false: no room.
+inline bool PrefixTree::name(Node& node, std::uint32_t from, std::span<const EngineHash> ids, std::uint32_t slot) {
+  if (run_of(node).named == 0) {
+    if (!room(Run::bytes(run_of(node).capacity, true), &node)) return false;
+    replace_run(node, run_of(node).capacity, true);
+  }
+  if (std::memcmp(run_of(node).ids() + from, ids.data(), ids.size() * sizeof(EngineHash)) == 0) return true;  // as others call them
+  std::unique_ptr<AliasMap>* aliases = slot < aliases_.size() ? &aliases_[slot] : nullptr;
+  const std::size_t alias_room = aliases != nullptr && *aliases ? (*aliases)->room_to_add() : 512;
+  if (!room(ids_.room_to_add(ids.size()) + alias_room + ids.size() * 48, &node)) return false;
+  std::uint64_t* names = run_of(node).ids();
+  prefetch_names(ids, 0);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto at = static_cast<std::uint32_t>(from + i);
+    const auto id = static_cast<std::uint64_t>(ids[i]);
+    if (names[at] == id || id == 0) continue;
+    if (names[at] == 0) {
+      names[at] = id;
+      prefetch_names(ids, i + 1);
+      ids_.add(id, node.number, at, blocks_);
+      continue;
+    }
+    if (aliases == nullptr) {
+      aliases_.resize(lanes_);
+      aliases = &aliases_[slot];
+    }
+    if (!*aliases) *aliases = std::make_unique<AliasMap>(memory_);
+    (*aliases)->add(id, names[at], [&, this](std::uint64_t known) {
+      const EngineIds::Place place = find_name(slot, known);
+      const bool being_stored = place.node == &node && place.offset >= from && place.offset < from + ids.size();
+      return being_stored || (place.node != nullptr && holds(*place.node, slot, place.offset));
+    });
+  }
+  return true;
+}
+
+inline bool PrefixTree::holds(Node& node, std::uint32_t slot, std::uint32_t offset) {
+  return node.clears.load(std::memory_order_relaxed) >= cleared_at_[slot].load(std::memory_order_relaxed) &&
+         (holding_.holds(node, slot, 0, offset) || holding_.holds(node, slot, 1, offset) || holding_.holds(node, slot, 2, offset));
+}
+
+inline EngineIds::Place PrefixTree::find_name(std::uint32_t slot, std::uint64_t name) {
+  return ids_.find(name, [this, slot](Node& node, std::uint32_t offset) { return holds(node, slot, offset); });
+}
+
+inline EngineIds::Place PrefixTree::find(std::uint32_t slot, EngineHash id) {
+  const auto own = static_cast<std::uint64_t>(id);
+  if (slot < aliases_.size() && aliases_[slot]) {
+    // an alias may be older than the block, which then got this engine's own name when it came back
+    const std::uint64_t name = aliases_[slot]->find(own);
+    const EngineIds::Place place = name == own ? EngineIds::Place{} : find_name(slot, name);
+    if (place.node != nullptr) return place;
+  }
+  return find_name(slot, own);
+}
+
+inline void PrefixTree::tidy_postponed() {
+  while (!postponed_.empty()) {
+    const std::uint32_t number = postponed_.back();
+    postponed_.pop_back();
+    if (arena_.live(number)) tidy(&arena_.node(number));
+  }
+}
+
+inline bool PrefixTree::hold(Node& node, std::uint32_t slot, unsigned tier, std::uint32_t from, std::uint32_t to) {
+  if (!room(PrefixHolding::room_to_hold(node, to), &node)) return false;
+  clean(node);
+  const std::uint32_t added = holding_.hold(node, slot, tier, from, to);
+  memberships_ += added;
+  held_[slot] += added;
+  return true;
+}
+
+inline std::size_t PrefixTree::remove(std::uint32_t slot, unsigned tier, std::span<const BlockHash> path, std::size_t first) {
+  static_cast<void>(room(kRoomForHoles, nullptr));
+  parts_.clear();
+  Node* at = nullptr;
+  std::uint32_t offset = 0;
+  for (std::size_t pos = 0; pos < path.size();) {
+    const auto rest = path.subspan(pos);
+    at = child_of(at, offset, rest[0]);
+    if (at == nullptr) break;
+    offset = static_cast<std::uint32_t>(compare_(run_of(*at).hashes(), rest.data(), std::min<std::size_t>(length(*at), rest.size())));
+    if (pos + offset > first) parts_.push_back({at, pos >= first ? 0 : static_cast<std::uint32_t>(first - pos), offset});
+    pos += offset;
+  }
+  return release(parts_, slot, tier);
+}
+
+/// Neighbouring blocks are released together, whether they are named from leaf to root or the other way.
+inline std::size_t PrefixTree::remove_named(std::uint32_t slot, unsigned tier, std::span<const EngineHash> ids) {
+  static_cast<void>(room(kRoomForHoles, nullptr));
+  std::size_t removed = 0;
+  Part part{nullptr, 0, 0};
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    prefetch_names(ids, i);
+    const EngineHash id = ids[i];
+    const EngineIds::Place place = find(slot, id);
+    if (place.node == nullptr) continue;
+    if (place.node == part.node && place.offset + 1 == part.from) { part.from = place.offset; continue; }
+    if (place.node == part.node && place.offset == part.to) { ++part.to; continue; }
+    if (part.node != nullptr) removed += release({&part, 1}, slot, tier);
+    // what was just released may have taken this node with it, or moved its blocks
+    const EngineIds::Place again = part.node == nullptr ? place : find(slot, id);
+    part = again.node == nullptr ? Part{nullptr, 0, 0} : Part{again.node, again.offset, again.offset + 1};
+  }
+  if (part.node != nullptr) removed += release({&part, 1}, slot, tier);
+  return removed;
+}
+
+inline std::size_t PrefixTree::release(std::span<const Part> parts, std::uint32_t slot, unsigned tier) {
+  std::size_t removed = 0, given_up = 0;
+  for (const Part& p : parts) {
+    clean(*p.node);
+    if (memory_.bytes() + PrefixHolding::room_to_hold(*p.node, length(*p.node)) <= max_bytes_) {
+      removed += holding_.release(*p.node, slot, tier, p.from, p.to);
+    } else {  // no room to note a hole: give up what lies behind it too, an early miss at worst
+      const std::size_t asked = holding_.count(*p.node, slot, tier, p.from, p.to);
+      removed += asked;
+      given_up += holding_.cut(*p.node, slot, p.from) - asked;
+    }
+  }
+  evicted_ += given_up;
+  memberships_ -= removed + given_up;
+  held_[slot] -= removed + given_up;
+  for (std::size_t i = parts.size(); i-- > 0;) {  // deepest first: a node goes only after what hangs below it
+    if (arena_.live(parts[i].node->number) && parts[i].to == length(*parts[i].node)) tidy(parts[i].node);
+  }
+  tidy_postponed();
+  return removed;
+}
+
+}  // namespace warmroute::detail
