@@ -32,7 +32,8 @@ class StreamReader {
     }
     // Thousands of these a second: the common event is recognised without parsing it.
     constexpr std::string_view kContent = "\"content\":\"";
-    if (const auto at = data.find(kContent); at != std::string_view::npos && data.substr(at + kContent.size(), 1) != "\"") {
+    if (const auto at = data.find(kContent);
+        at != std::string_view::npos && data.substr(at + kContent.size(), 1) != "\"") {
       on_token(data, at + kContent.size(), now);
     } else if (data.find("\"usage\":{") != std::string_view::npos) {
       read_usage(data);
@@ -59,7 +60,8 @@ class StreamReader {
     std::int64_t count = 0;
     if (usage["prompt_tokens"].get(count) == simdjson::SUCCESS) exchange_.prompt_tokens = count;
     if (usage["completion_tokens"].get(count) == simdjson::SUCCESS) exchange_.completion_tokens = count;
-    if (usage["prompt_tokens_details"]["cached_tokens"].get(count) == simdjson::SUCCESS) exchange_.cached_tokens = count;
+    if (usage["prompt_tokens_details"]["cached_tokens"].get(count) == simdjson::SUCCESS)
+      exchange_.cached_tokens = count;
   }
 
   Exchange& exchange_;
@@ -80,7 +82,8 @@ Status Client::wait_until_up(std::chrono::milliseconds patience) {
   do {
     tcp::resolver resolver{context_};
     endpoints_.clear();
-    for (const auto& entry : resolver.resolve(url_.host, std::to_string(url_.port), error)) endpoints_.push_back(entry.endpoint());
+    for (const auto& entry : resolver.resolve(url_.host, std::to_string(url_.port), error))
+      endpoints_.push_back(entry.endpoint());
     for (const auto& endpoint : endpoints_) {
       tcp::socket socket{context_};
       socket.connect(endpoint, error);
@@ -108,7 +111,8 @@ Awaitable<std::unique_ptr<Client::Connection>> Client::connect(error_code& error
   co_return connection;
 }
 
-// A kept connection that the server closed meanwhile fails before the first byte of an answer: that is no failed request.
+// A kept connection that the server closed meanwhile fails before the first byte of an answer: that is no failed
+// request.
 Awaitable<void> Client::attempt(const std::string& body, bool keep_text, Exchange& exchange, bool& is_stale) {
   error_code error;
   std::unique_ptr<Connection> connection = co_await connect(error);
@@ -132,7 +136,8 @@ Awaitable<void> Client::attempt(const std::string& body, bool keep_text, Exchang
   co_await read_answer(std::move(connection), keep_text, exchange, is_stale);
 }
 
-Awaitable<void> Client::read_answer(std::unique_ptr<Connection> connection, bool keep_text, Exchange& exchange, bool& is_stale) {
+Awaitable<void> Client::read_answer(std::unique_ptr<Connection> connection, bool keep_text, Exchange& exchange,
+                                    bool& is_stale) {
   http::response_parser<http::buffer_body> parser;
   parser.body_limit(std::numeric_limits<std::uint64_t>::max());  // Boost 1.74 takes "none" for zero
   error_code error;

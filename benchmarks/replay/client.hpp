@@ -19,9 +19,9 @@ using Clock = std::chrono::steady_clock;
 struct Exchange {
   [[nodiscard]] bool ok() const noexcept { return error.empty(); }
 
-  std::string error;                  ///< empty, or a class such as "connect", "http 503", "cut stream", "short answer"
-  Clock::time_point due;              ///< when it was to be sent: latencies count from here
-  Clock::time_point sent;             ///< when this program got to it
+  std::string error;       ///< empty, or a class such as "connect", "http 503", "cut stream", "short answer"
+  Clock::time_point due;   ///< when it was to be sent: latencies count from here
+  Clock::time_point sent;  ///< when this program got to it
   Clock::time_point first_token;
   Clock::time_point end;
   std::vector<std::int64_t> gaps_us;  ///< between tokens, real time
@@ -30,8 +30,8 @@ struct Exchange {
   std::int64_t completion_tokens = -1;
   std::int64_t cached_tokens = -1;
   std::int64_t attempts = 1;
-  std::string replica;                ///< header x-warmroute-replica
-  std::string text;                   ///< of the answer, when it was asked for
+  std::string replica;  ///< header x-warmroute-replica
+  std::string text;     ///< of the answer, when it was asked for
 };
 
 class Client {
@@ -41,9 +41,11 @@ class Client {
   /// Resolves the host and waits until something listens there. errors: io after `patience`.
   [[nodiscard]] Status wait_until_up(std::chrono::milliseconds patience);
 
-  /// Posts a chat completion and reads its stream. Refused and failed requests are tried again `retries` times while no token has come.
+  /// Posts a chat completion and reads its stream. Refused and failed requests are tried again `retries` times while no
+  /// token has come.
   /// shape: `due` is where latencies start; `max_tokens` tokens are expected.
-  examples::Awaitable<Exchange> complete(std::string body, Clock::time_point due, std::int64_t max_tokens, bool keep_text);
+  examples::Awaitable<Exchange> complete(std::string body, Clock::time_point due, std::int64_t max_tokens,
+                                         bool keep_text);
 
  private:
   struct Connection {
@@ -54,7 +56,8 @@ class Client {
   };
   examples::Awaitable<std::unique_ptr<Connection>> connect(examples::error_code& error);
   examples::Awaitable<void> attempt(const std::string& body, bool keep_text, Exchange& exchange, bool& is_stale);
-  examples::Awaitable<void> read_answer(std::unique_ptr<Connection> connection, bool keep_text, Exchange& exchange, bool& is_stale);
+  examples::Awaitable<void> read_answer(std::unique_ptr<Connection> connection, bool keep_text, Exchange& exchange,
+                                        bool& is_stale);
 
   examples::asio::io_context& context_;
   examples::BaseUrl url_;

@@ -13,12 +13,14 @@
 
 ABSL_FLAG(std::string, url, "http://127.0.0.1:8080", "base URL of the server");
 ABSL_FLAG(std::string, model, "toy-70b", "model to ask for");
-ABSL_FLAG(std::string, scenario, "trace", "trace: open loop from --trace; agents: closed loop behind one system prompt");
+ABSL_FLAG(std::string, scenario, "trace",
+          "trace: open loop from --trace; agents: closed loop behind one system prompt");
 ABSL_FLAG(std::string, trace, "", "Mooncake-format trace, JSON lines, plain or gzip");
 ABSL_FLAG(std::uint64_t, limit, 0, "take the first n records; 0: all");
 ABSL_FLAG(double, time_scale, 1.0, "simulated seconds per real second, as given to the engines");
-ABSL_FLAG(double, load, 0.0, "send so fast that prefill without caches would keep the replicas busy this share of the time; "
-                             "0: at the trace's own times");
+ABSL_FLAG(double, load, 0.0,
+          "send so fast that prefill without caches would keep the replicas busy this share of the time; "
+          "0: at the trace's own times");
 ABSL_FLAG(std::string, profile, "70b-8xh100", "hardware of the replicas, for --load");
 ABSL_FLAG(std::int64_t, replicas, 4, "number of replicas, for --load and the balance");
 ABSL_FLAG(std::int64_t, agents, 50, "agents scenario: how many");
@@ -98,16 +100,20 @@ int run() {
     records = std::move(*scheduled);
   }
   examples::asio::io_context context{1};
-  const auto to_ms = [](double seconds) { return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)); };
+  const auto to_ms = [](double seconds) {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+  };
   Client client{context, *url, to_ms(absl::GetFlag(FLAGS_timeout_seconds)), absl::GetFlag(FLAGS_retries)};
-  if (const auto up = client.wait_until_up(to_ms(absl::GetFlag(FLAGS_wait_seconds))); !up) return fail(up.error().message);
+  if (const auto up = client.wait_until_up(to_ms(absl::GetFlag(FLAGS_wait_seconds))); !up)
+    return fail(up.error().message);
 
   Runner runner{context, client, options};
   RunFacts facts;
   if (scenario == "trace") {
-    std::fprintf(stderr, "%zu requests over %.0f s (%.0f s in real time)\n", records.size(),
-                 static_cast<double>(records.back().arrival_us - records.front().arrival_us) / 1e6,
-                 static_cast<double>(records.back().arrival_us - records.front().arrival_us) / 1e6 / options.time_scale);
+    std::fprintf(
+        stderr, "%zu requests over %.0f s (%.0f s in real time)\n", records.size(),
+        static_cast<double>(records.back().arrival_us - records.front().arrival_us) / 1e6,
+        static_cast<double>(records.back().arrival_us - records.front().arrival_us) / 1e6 / options.time_scale);
     runner.run_trace(records);
     facts.bound_ratio = trace::prefix_bound(records).ratio();
     facts.load = absl::GetFlag(FLAGS_load);
@@ -138,7 +144,8 @@ int main(int argc, char** argv) {
   const auto files = warmroute::examples::parse_flags(
       argc, argv,
       "Replays requests against an OpenAI-compatible server; exits with 1 when some were not answered.\n"
-      "  warmroute-replay --url http://127.0.0.1:8080 --trace trace.jsonl --load 0.8 --replicas 4 --time-scale 5 --json run.json\n"
+      "  warmroute-replay --url http://127.0.0.1:8080 --trace trace.jsonl --load 0.8 --replicas 4 --time-scale 5 "
+      "--json run.json\n"
       "  warmroute-replay --scenario agents --agents 50 --turns 5 --json agents.json\n"
       "  warmroute-replay --compare round_robin.json warmroute.json --svg plot.svg");
   if (absl::GetFlag(FLAGS_compare)) return warmroute::replay::compare(files);

@@ -38,7 +38,8 @@ LatencySummary latency_summary(std::vector<double>& values) {
 
 void add_balance(Report& report, std::int64_t replicas) {
   if (report.replicas.empty()) return;
-  const auto count = static_cast<double>(std::max<std::int64_t>(replicas, static_cast<std::int64_t>(report.replicas.size())));
+  const auto count =
+      static_cast<double>(std::max<std::int64_t>(replicas, static_cast<std::int64_t>(report.replicas.size())));
   ReplicaShare sum, max;
   for (const auto& [name, share] : report.replicas) {
     sum.requests += share.requests;
@@ -46,13 +47,16 @@ void add_balance(Report& report, std::int64_t replicas) {
     max.requests = std::max(max.requests, share.requests);
     max.tokens = std::max(max.tokens, share.tokens);
   }
-  report.request_balance = static_cast<double>(max.requests) * count / static_cast<double>(std::max<std::int64_t>(1, sum.requests));
-  report.token_balance = static_cast<double>(max.tokens) * count / static_cast<double>(std::max<std::int64_t>(1, sum.tokens));
+  report.request_balance =
+      static_cast<double>(max.requests) * count / static_cast<double>(std::max<std::int64_t>(1, sum.requests));
+  report.token_balance =
+      static_cast<double>(max.tokens) * count / static_cast<double>(std::max<std::int64_t>(1, sum.tokens));
 }
 
 std::string latency_json(const LatencySummary& s) {
-  return "{\"mean\":" + format("%.3f", s.mean) + ",\"p50\":" + format("%.3f", s.p50) + ",\"p90\":" + format("%.3f", s.p90) +
-         ",\"p99\":" + format("%.3f", s.p99) + ",\"max\":" + format("%.3f", s.max) + "}";
+  return "{\"mean\":" + format("%.3f", s.mean) + ",\"p50\":" + format("%.3f", s.p50) +
+         ",\"p90\":" + format("%.3f", s.p90) + ",\"p99\":" + format("%.3f", s.p99) +
+         ",\"max\":" + format("%.3f", s.max) + "}";
 }
 
 using Element = simdjson::dom::element;
@@ -61,7 +65,9 @@ double number_at(const Element& object, const char* name) {
   double value = 0;
   return object[name].get(value) == simdjson::SUCCESS ? value : 0.0;
 }
-std::int64_t count_at(const Element& object, const char* name) { return static_cast<std::int64_t>(number_at(object, name)); }
+std::int64_t count_at(const Element& object, const char* name) {
+  return static_cast<std::int64_t>(number_at(object, name));
+}
 std::string text_at(const Element& object, const char* name) {
   std::string_view text;
   return object[name].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
@@ -69,7 +75,8 @@ std::string text_at(const Element& object, const char* name) {
 LatencySummary latency_at(const Element& object, const char* name) {
   Element inner;
   if (object[name].get(inner) != simdjson::SUCCESS) return {};
-  return {number_at(inner, "mean"), number_at(inner, "p50"), number_at(inner, "p90"), number_at(inner, "p99"), number_at(inner, "max")};
+  return {number_at(inner, "mean"), number_at(inner, "p50"), number_at(inner, "p90"), number_at(inner, "p99"),
+          number_at(inner, "max")};
 }
 
 }  // namespace
@@ -102,7 +109,8 @@ Report summarise(const std::vector<Exchange>& exchanges, const RunFacts& facts) 
     ttft.push_back(ttft_wall.back() * facts.time_scale);
     e2e.push_back(to_ms(x.end - x.due) * facts.time_scale);
     for (const std::int64_t gap : x.gaps_us) itl.push_back(static_cast<double>(gap) / 1000.0 * facts.time_scale);
-    const std::int64_t input = std::max<std::int64_t>(0, x.prompt_tokens), cached = std::max<std::int64_t>(0, x.cached_tokens);
+    const std::int64_t input = std::max<std::int64_t>(0, x.prompt_tokens),
+                       cached = std::max<std::int64_t>(0, x.cached_tokens);
     report.input_tokens += input;
     report.cached_tokens += cached;
     report.output_tokens += x.tokens;
@@ -117,8 +125,10 @@ Report summarise(const std::vector<Exchange>& exchanges, const RunFacts& facts) 
   report.e2e = latency_summary(e2e);
   report.itl = latency_summary(itl);
   report.late_p99_wall = latency_summary(late).p99;
-  for (std::size_t p = 0; p <= 100; ++p) report.ttft_percentiles.push_back(trace::percentile(std::span<const double>{ttft}, p * 10));
-  if (report.input_tokens > 0) report.hit_ratio = static_cast<double>(report.cached_tokens) / static_cast<double>(report.input_tokens);
+  for (std::size_t p = 0; p <= 100; ++p)
+    report.ttft_percentiles.push_back(trace::percentile(std::span<const double>{ttft}, p * 10));
+  if (report.input_tokens > 0)
+    report.hit_ratio = static_cast<double>(report.cached_tokens) / static_cast<double>(report.input_tokens);
   add_balance(report, facts.replicas);
   return report;
 }
@@ -152,34 +162,44 @@ std::string table(const std::vector<Report>& reports) {
   latency("TTFT p90, ms", &Report::ttft, &LatencySummary::p90);
   latency("TTFT p99, ms", &Report::ttft, &LatencySummary::p99);
   latency("end to end mean, ms", &Report::e2e, &LatencySummary::mean);
-  row("inter-token mean / p99, ms", [](const Report& r) { return format("%.1f", r.itl.mean) + format(" / %.0f", r.itl.p99); });
+  row("inter-token mean / p99, ms",
+      [](const Report& r) { return format("%.1f", r.itl.mean) + format(" / %.0f", r.itl.p99); });
   row("cached input tokens", [](const Report& r) { return format("%.1f %%", r.hit_ratio * 100); });
-  row("  of the infinite cache's", [](const Report& r) { return r.bound_ratio > 0 ? format("%.0f %%", r.share_of_bound() * 100) : "-"; });
-  row("requests, max / mean", [](const Report& r) { return r.request_balance > 0 ? format("%.2f", r.request_balance) : "-"; });
-  row("tokens, max / mean", [](const Report& r) { return r.token_balance > 0 ? format("%.2f", r.token_balance) : "-"; });
+  row("  of the infinite cache's",
+      [](const Report& r) { return r.bound_ratio > 0 ? format("%.0f %%", r.share_of_bound() * 100) : "-"; });
+  row("requests, max / mean",
+      [](const Report& r) { return r.request_balance > 0 ? format("%.2f", r.request_balance) : "-"; });
+  row("tokens, max / mean",
+      [](const Report& r) { return r.token_balance > 0 ? format("%.2f", r.token_balance) : "-"; });
   row("completed", [](const Report& r) { return std::to_string(r.completed) + " of " + std::to_string(r.requests); });
-  row("errors / client retries", [](const Report& r) { return std::to_string(r.error_count()) + " / " + std::to_string(r.retries); });
+  row("errors / client retries",
+      [](const Report& r) { return std::to_string(r.error_count()) + " / " + std::to_string(r.retries); });
   row("TTFT mean in real time, ms", [](const Report& r) { return format("%.1f", r.ttft_wall.mean); });
   row("sent late p99, real ms", [](const Report& r) { return format("%.1f", r.late_p99_wall); });
   row("real seconds", [](const Report& r) { return format("%.0f", r.wall_seconds); });
   for (const Report& r : reports) {
-    for (const auto& [name, count] : r.errors) out += "  " + r.label + ": " + std::to_string(count) + " x " + name + "\n";
+    for (const auto& [name, count] : r.errors)
+      out += "  " + r.label + ": " + std::to_string(count) + " x " + name + "\n";
   }
   return out;
 }
 
 std::string to_json(const Report& r) {
-  std::string out = "{\"label\":" + examples::json_quoted(r.label) + ",\"scenario\":" + examples::json_quoted(r.scenario) +
-                    ",\"time_scale\":" + format("%g", r.time_scale) + ",\"load\":" + format("%g", r.load) +
-                    ",\"wall_seconds\":" + format("%.3f", r.wall_seconds) + ",\"requests\":" + std::to_string(r.requests) +
-                    ",\"completed\":" + std::to_string(r.completed) + ",\"retries\":" + std::to_string(r.retries) +
-                    ",\n \"ttft_ms\":" + latency_json(r.ttft) + ",\"ttft_wall_ms\":" + latency_json(r.ttft_wall) +
-                    ",\n \"e2e_ms\":" + latency_json(r.e2e) + ",\"itl_ms\":" + latency_json(r.itl) +
-                    ",\n \"input_tokens\":" + std::to_string(r.input_tokens) + ",\"cached_tokens\":" + std::to_string(r.cached_tokens) +
-                    ",\"output_tokens\":" + std::to_string(r.output_tokens) + ",\"hit_ratio\":" + format("%.6f", r.hit_ratio) +
-                    ",\"bound_ratio\":" + format("%.6f", r.bound_ratio) + ",\"share_of_bound\":" + format("%.6f", r.share_of_bound()) +
-                    ",\n \"late_p99_wall_ms\":" + format("%.3f", r.late_p99_wall) + ",\"request_balance\":" + format("%.4f", r.request_balance) + ",\"token_balance\":" + format("%.4f", r.token_balance) +
-                    ",\"errors\":{";
+  std::string out =
+      "{\"label\":" + examples::json_quoted(r.label) + ",\"scenario\":" + examples::json_quoted(r.scenario) +
+      ",\"time_scale\":" + format("%g", r.time_scale) + ",\"load\":" + format("%g", r.load) +
+      ",\"wall_seconds\":" + format("%.3f", r.wall_seconds) + ",\"requests\":" + std::to_string(r.requests) +
+      ",\"completed\":" + std::to_string(r.completed) + ",\"retries\":" + std::to_string(r.retries) +
+      ",\n \"ttft_ms\":" + latency_json(r.ttft) + ",\"ttft_wall_ms\":" + latency_json(r.ttft_wall) +
+      ",\n \"e2e_ms\":" + latency_json(r.e2e) + ",\"itl_ms\":" + latency_json(r.itl) +
+      ",\n \"input_tokens\":" + std::to_string(r.input_tokens) +
+      ",\"cached_tokens\":" + std::to_string(r.cached_tokens) +
+      ",\"output_tokens\":" + std::to_string(r.output_tokens) + ",\"hit_ratio\":" + format("%.6f", r.hit_ratio) +
+      ",\"bound_ratio\":" + format("%.6f", r.bound_ratio) +
+      ",\"share_of_bound\":" + format("%.6f", r.share_of_bound()) +
+      ",\n \"late_p99_wall_ms\":" + format("%.3f", r.late_p99_wall) +
+      ",\"request_balance\":" + format("%.4f", r.request_balance) +
+      ",\"token_balance\":" + format("%.4f", r.token_balance) + ",\"errors\":{";
   const char* comma = "";
   for (const auto& [name, count] : r.errors) {
     out += comma + examples::json_quoted(name) + ":" + std::to_string(count);
@@ -189,7 +209,8 @@ std::string to_json(const Report& r) {
   comma = "";
   for (const auto& [name, share] : r.replicas) {
     out += comma + examples::json_quoted(name) + ":{\"requests\":" + std::to_string(share.requests) +
-           ",\"tokens\":" + std::to_string(share.tokens) + ",\"uncached_input_tokens\":" + std::to_string(share.uncached) + "}";
+           ",\"tokens\":" + std::to_string(share.tokens) +
+           ",\"uncached_input_tokens\":" + std::to_string(share.uncached) + "}";
     comma = ",";
   }
   out += "},\n \"ttft_percentiles_ms\":[";
@@ -205,7 +226,8 @@ Result<Report> from_json_file(const std::string& path) {
   simdjson::dom::parser parser;
   Element document;
   if (const auto error = parser.load(path).get(document); error != simdjson::SUCCESS || !document.is_object()) {
-    return Error{error == simdjson::IO_ERROR ? Code::io : Code::invalid_json, path + ": " + simdjson::error_message(error), kNoOffset};
+    return Error{error == simdjson::IO_ERROR ? Code::io : Code::invalid_json,
+                 path + ": " + simdjson::error_message(error), kNoOffset};
   }
   Report r;
   r.label = text_at(document, "label");
@@ -242,7 +264,8 @@ Result<Report> from_json_file(const std::string& path) {
       if (value.get(ms) == simdjson::SUCCESS) r.ttft_percentiles.push_back(ms);
     }
   }
-  if (r.ttft_percentiles.size() != 101) return Error{Code::malformed, path + ": is no report of warmroute-replay", kNoOffset};
+  if (r.ttft_percentiles.size() != 101)
+    return Error{Code::malformed, path + ": is no report of warmroute-replay", kNoOffset};
   return r;
 }
 

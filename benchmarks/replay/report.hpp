@@ -29,7 +29,7 @@ struct Report {
   std::int64_t requests = 0, completed = 0, retries = 0;
   std::map<std::string, std::int64_t> errors;  ///< by class
   LatencySummary ttft, ttft_wall, e2e, itl;
-  std::vector<double> ttft_percentiles;        ///< shape: [0..100], the curve of the plot
+  std::vector<double> ttft_percentiles;  ///< shape: [0..100], the curve of the plot
   std::int64_t input_tokens = 0, cached_tokens = 0, output_tokens = 0;
   double hit_ratio = 0, bound_ratio = 0;
   double late_p99_wall = 0;  ///< how late requests were sent; much of it means that the machine could not follow

@@ -16,7 +16,8 @@ Runner::Runner(asio::io_context& context, Client& client, const RunnerOptions& o
     : context_(context), client_(client), options_(options) {}
 
 Clock::duration Runner::scaled(double simulated_seconds) const {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(simulated_seconds / options_.time_scale));
+  return std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(simulated_seconds / options_.time_scale));
 }
 
 void Runner::run_trace(const std::vector<trace::TraceRecord>& records) {
@@ -81,7 +82,8 @@ Awaitable<void> Runner::run_agent(const AgentsScenario& scenario, std::size_t ag
     const std::int64_t added = turn == 0 ? random.between(256, 1'023) : random.between(128, 2'047);
     const std::int64_t output = random.between(64, 511);
     messages.push_back({"user", {}});
-    append_words(messages.back().content, TextKind::turn, (options_.seed << 32) + agent * 1'000 + static_cast<std::uint64_t>(turn), added);
+    append_words(messages.back().content, TextKind::turn,
+                 (options_.seed << 32) + agent * 1'000 + static_cast<std::uint64_t>(turn), added);
     co_await sleep_until(due);
     ++sent_;
     if (turn == 0 && is_system_known_) known_tokens = scenario.system_tokens;
@@ -101,7 +103,8 @@ Awaitable<void> Runner::run_agent(const AgentsScenario& scenario, std::size_t ag
 void Runner::record(Exchange exchange) {
   if (exchange.ok()) {
     ++ok_;
-    ttft_sum_ms_ += std::chrono::duration<double, std::milli>(exchange.first_token - exchange.due).count() * options_.time_scale;
+    ttft_sum_ms_ +=
+        std::chrono::duration<double, std::milli>(exchange.first_token - exchange.due).count() * options_.time_scale;
     input_tokens_ += std::max<std::int64_t>(0, exchange.prompt_tokens);
     cached_tokens_ += std::max<std::int64_t>(0, exchange.cached_tokens);
   }
@@ -113,11 +116,14 @@ void Runner::record(Exchange exchange) {
 
 std::string Runner::progress_line() const {
   const double ttft = ok_ > 0 ? ttft_sum_ms_ / static_cast<double>(ok_) : 0;
-  const double hit = input_tokens_ > 0 ? 100.0 * static_cast<double>(cached_tokens_) / static_cast<double>(input_tokens_) : 0;
+  const double hit =
+      input_tokens_ > 0 ? 100.0 * static_cast<double>(cached_tokens_) / static_cast<double>(input_tokens_) : 0;
   char text[200];
-  std::snprintf(text, sizeof text, "%4.0f s | sent %zu of %zu, answered %zu, in flight %zu | TTFT mean %.0f ms | cached %.1f %% | errors %lld",
-                std::chrono::duration<double>(Clock::now() - start_).count(), sent_, expected_, exchanges_.size(),
-                sent_ - exchanges_.size(), ttft, hit, static_cast<long long>(exchanges_.size()) - static_cast<long long>(ok_));
+  std::snprintf(
+      text, sizeof text,
+      "%4.0f s | sent %zu of %zu, answered %zu, in flight %zu | TTFT mean %.0f ms | cached %.1f %% | errors %lld",
+      std::chrono::duration<double>(Clock::now() - start_).count(), sent_, expected_, exchanges_.size(),
+      sent_ - exchanges_.size(), ttft, hit, static_cast<long long>(exchanges_.size()) - static_cast<long long>(ok_));
   return text;
 }
 

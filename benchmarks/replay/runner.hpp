@@ -29,8 +29,8 @@ class Runner {
  public:
   Runner(examples::asio::io_context& context, Client& client, const RunnerOptions& options);
 
-  /// Open loop: sends every record at its arrival, whether or not earlier ones are answered. shape: arrivals in real units of the
-  /// simulation; they are divided by the time scale.
+  /// Open loop: sends every record at its arrival, whether or not earlier ones are answered. shape: arrivals in real
+  /// units of the simulation; they are divided by the time scale.
   void run_trace(const std::vector<trace::TraceRecord>& records);
   /// Closed loop: each agent thinks, asks, waits for the answer, and asks again with all that was said before.
   void run_agents(const AgentsScenario& scenario);

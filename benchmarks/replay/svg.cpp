@@ -1,4 +1,5 @@
-// The plot of several runs: how many requests had their first token by when, and how much of the prompts came from caches.
+// The plot of several runs: how many requests had their first token by when, and how much of the prompts came from
+// caches.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,8 +20,10 @@ struct Box {
 class Canvas {
  public:
   Canvas(double width, double height) {
-    print("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" "
-          "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">\n", width, height, width, height);
+    print(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" "
+        "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">\n",
+        width, height, width, height);
     print("<rect width=\"%g\" height=\"%g\" fill=\"#ffffff\"/>\n", width, height);
   }
   template <class... Args>
@@ -30,7 +33,8 @@ class Canvas {
     out_ += text;
   }
   void line(double x1, double y1, double x2, double y2, const char* colour, double width) {
-    print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"%g\"/>\n", x1, y1, x2, y2, colour, width);
+    print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"%g\"/>\n", x1, y1, x2, y2,
+          colour, width);
   }
   void text(double x, double y, const char* anchor, const char* style, const std::string& words) {
     print("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" %s>", x, y, anchor, style);
@@ -69,7 +73,8 @@ void draw_ttft(Canvas& canvas, const Box& box, const std::vector<Report>& report
   };
   const auto y_of = [&](double share) { return box.y + box.height * (1 - share); };
 
-  canvas.text(box.x, box.y - 14, "start", "font-weight=\"bold\" font-size=\"14\"", "Time to first token: share of requests answered by");
+  canvas.text(box.x, box.y - 14, "start", "font-weight=\"bold\" font-size=\"14\"",
+              "Time to first token: share of requests answered by");
   for (int step = 0; step <= 4; ++step) {
     const double share = step / 4.0;
     canvas.line(box.x, y_of(share), box.x + box.width, y_of(share), "#e5e7eb", 1);
@@ -84,13 +89,17 @@ void draw_ttft(Canvas& canvas, const Box& box, const std::vector<Report>& report
     std::string points;
     for (std::size_t p = 0; p <= 100; ++p) {
       char point[48];
-      std::snprintf(point, sizeof point, "%.1f,%.1f ", x_of(reports[i].ttft_percentiles[p]), y_of(static_cast<double>(p) / 100));
+      std::snprintf(point, sizeof point, "%.1f,%.1f ", x_of(reports[i].ttft_percentiles[p]),
+                    y_of(static_cast<double>(p) / 100));
       points += point;
     }
-    canvas.raw("<polyline fill=\"none\" stroke=\"" + std::string(colour_of(i)) + "\" stroke-width=\"2.5\" points=\"" + points + "\"/>\n");
+    canvas.raw("<polyline fill=\"none\" stroke=\"" + std::string(colour_of(i)) + "\" stroke-width=\"2.5\" points=\"" +
+               points + "\"/>\n");
     const double mean_x = x_of(reports[i].ttft.mean);
-    canvas.print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"1.5\" stroke-dasharray=\"4 3\"/>\n",
-                 mean_x, box.y, mean_x, box.y + box.height, colour_of(i));
+    canvas.print(
+        "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"1.5\" stroke-dasharray=\"4 "
+        "3\"/>\n",
+        mean_x, box.y, mean_x, box.y + box.height, colour_of(i));
   }
   canvas.text(box.x + box.width, box.y + box.height + 36, "end", "fill=\"#4b5563\" font-size=\"11\"",
               "simulated time, logarithmic scale; dashed: mean");
@@ -119,8 +128,9 @@ void draw_hits(Canvas& canvas, const Box& box, const std::vector<Report>& report
   const double slot = box.width / static_cast<double>(reports.size());
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const double x = box.x + slot * (static_cast<double>(i) + 0.2);
-    canvas.print("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y_of(reports[i].hit_ratio), slot * 0.6,
-                 std::max(0.0, box.y + box.height - y_of(reports[i].hit_ratio)), colour_of(i));
+    canvas.print("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n", x,
+                 y_of(reports[i].hit_ratio), slot * 0.6, std::max(0.0, box.y + box.height - y_of(reports[i].hit_ratio)),
+                 colour_of(i));
     char label[32];
     std::snprintf(label, sizeof label, "%.1f %%", reports[i].hit_ratio * 100);
     const double bar_top = y_of(reports[i].hit_ratio);
@@ -129,8 +139,9 @@ void draw_hits(Canvas& canvas, const Box& box, const std::vector<Report>& report
                 fits_inside ? "font-weight=\"bold\" fill=\"#ffffff\"" : "font-weight=\"bold\"", label);
   }
   if (bound > 0) {
-    canvas.print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#111827\" stroke-dasharray=\"5 4\"/>\n", box.x, y_of(bound),
-                 box.x + box.width, y_of(bound));
+    canvas.print(
+        "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#111827\" stroke-dasharray=\"5 4\"/>\n", box.x,
+        y_of(bound), box.x + box.width, y_of(bound));
     char label[64];
     std::snprintf(label, sizeof label, "dashed: one infinite cache, %.1f %%", bound * 100);
     canvas.text(box.x + box.width, box.y + box.height + 18, "end", "fill=\"#4b5563\" font-size=\"11\"", label);
@@ -142,9 +153,9 @@ void draw_legend(Canvas& canvas, double x, double y, const std::vector<Report>& 
     const double at = y + 18 * static_cast<double>(i);
     canvas.print("<rect x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"10\" fill=\"%s\"/>\n", x, at - 9, colour_of(i));
     char figures[160];
-    std::snprintf(figures, sizeof figures, ": TTFT mean %.0f ms, p99 %.0f ms; end to end %.1f s; %lld of %lld answered", reports[i].ttft.mean,
-                  reports[i].ttft.p99, reports[i].e2e.mean / 1000, static_cast<long long>(reports[i].completed),
-                  static_cast<long long>(reports[i].requests));
+    std::snprintf(figures, sizeof figures, ": TTFT mean %.0f ms, p99 %.0f ms; end to end %.1f s; %lld of %lld answered",
+                  reports[i].ttft.mean, reports[i].ttft.p99, reports[i].e2e.mean / 1000,
+                  static_cast<long long>(reports[i].completed), static_cast<long long>(reports[i].requests));
     canvas.text(x + 20, at, "start", "", reports[i].label + figures);
   }
 }

@@ -28,9 +28,11 @@ std::string trace_prompt(const trace::TraceRecord& record, std::size_t index, st
   std::string text;
   text.reserve(static_cast<std::size_t>(record.input_tokens) * 4);
   const std::uint64_t offset = salt << 40;
-  const auto whole = std::min(static_cast<std::int64_t>(record.blocks.size()), record.input_tokens / trace::kMooncakeBlockTokens);
+  const auto whole =
+      std::min(static_cast<std::int64_t>(record.blocks.size()), record.input_tokens / trace::kMooncakeBlockTokens);
   for (std::int64_t i = 0; i < whole; ++i) {
-    append_words(text, TextKind::block, record.blocks[static_cast<std::size_t>(i)] + offset, trace::kMooncakeBlockTokens);
+    append_words(text, TextKind::block, record.blocks[static_cast<std::size_t>(i)] + offset,
+                 trace::kMooncakeBlockTokens);
   }
   append_words(text, TextKind::unique, index + offset, record.input_tokens - whole * trace::kMooncakeBlockTokens);
   return text;
@@ -42,7 +44,11 @@ std::string chat_body(std::string_view model, const std::vector<Message>& messag
   body.append(std::to_string(max_tokens)).append(",\"messages\":[");
   for (std::size_t i = 0; i < messages.size(); ++i) {
     if (i > 0) body += ',';
-    body.append("{\"role\":\"").append(messages[i].role).append("\",\"content\":\"").append(messages[i].content).append("\"}");
+    body.append("{\"role\":\"")
+        .append(messages[i].role)
+        .append("\",\"content\":\"")
+        .append(messages[i].content)
+        .append("\"}");
   }
   return body + "]}";
 }

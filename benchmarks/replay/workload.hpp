@@ -27,6 +27,7 @@ void append_words(std::string& out, TextKind kind, std::uint64_t seed, std::int6
 [[nodiscard]] std::string trace_prompt(const trace::TraceRecord& record, std::size_t index, std::uint64_t salt);
 
 /// returns: the body of a streaming chat completion that reports its usage.
-[[nodiscard]] std::string chat_body(std::string_view model, const std::vector<Message>& messages, std::int64_t max_tokens);
+[[nodiscard]] std::string chat_body(std::string_view model, const std::vector<Message>& messages,
+                                    std::int64_t max_tokens);
 
 }  // namespace warmroute::replay

@@ -29,7 +29,8 @@ using boost::system::error_code;
 template <class T>
 using Awaitable = boost::asio::awaitable<T>;
 
-/// The completion token of every asynchronous call here: `co_await socket.async_connect(to, into(error))` sets `error`, never throws.
+/// The completion token of every asynchronous call here: `co_await socket.async_connect(to, into(error))` sets `error`,
+/// never throws.
 inline auto into(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
 }  // namespace warmroute::examples

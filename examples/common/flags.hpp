@@ -11,8 +11,8 @@
 
 namespace warmroute::examples {
 
-/// Parses the command line into the program's flags. returns: the arguments that are no flags. Ends the process with a message when a
-/// flag is unknown or malformed, and with the list of flags after --help.
+/// Parses the command line into the program's flags. returns: the arguments that are no flags. Ends the process with a
+/// message when a flag is unknown or malformed, and with the list of flags after --help.
 inline std::vector<std::string> parse_flags(int argc, char** argv, const std::string& usage) {
   absl::SetProgramUsageMessage(usage);
   std::vector<std::string> words(argv, argv + argc);

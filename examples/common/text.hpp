@@ -17,10 +17,13 @@ struct BaseUrl {
   std::string path;  ///< without a slash at its end, e.g. "" or "/api"
 };
 
-/// Reads "http://host:port/path"; scheme, port and path may be left out, an IPv6 host stands in brackets. errors: invalid_value.
+/// Reads "http://host:port/path"; scheme, port and path may be left out, an IPv6 host stands in brackets. errors:
+/// invalid_value.
 [[nodiscard]] inline Result<BaseUrl> parse_base_url(std::string_view url) {
   const std::string given{url};
-  const auto bad = [&given](const char* why) { return Error{Code::invalid_value, "\"" + given + "\": " + why, kNoOffset}; };
+  const auto bad = [&given](const char* why) {
+    return Error{Code::invalid_value, "\"" + given + "\": " + why, kNoOffset};
+  };
   if (const auto scheme = url.find("://"); scheme != std::string_view::npos) {
     if (url.substr(0, scheme) != "http") return bad("only http:// is supported here");
     url.remove_prefix(scheme + 3);
@@ -31,7 +34,8 @@ struct BaseUrl {
   while (!url.empty() && url.back() == '/') url.remove_suffix(1);
   result.path = url;
   std::string_view port;
-  if (const auto close = authority.find(']'); !authority.empty() && authority.front() == '[' && close != std::string_view::npos) {
+  if (const auto close = authority.find(']');
+      !authority.empty() && authority.front() == '[' && close != std::string_view::npos) {
     result.host = authority.substr(1, close - 1);
     port = authority.substr(close + 1);
   } else {
@@ -42,7 +46,8 @@ struct BaseUrl {
   if (!port.empty()) {
     const char* end = port.data() + port.size();
     const auto [stop, error] = std::from_chars(port.data() + 1, end, result.port);
-    if (port.front() != ':' || error != std::errc{} || stop != end || result.port == 0) return bad("the port is not 1 to 65535");
+    if (port.front() != ':' || error != std::errc{} || stop != end || result.port == 0)
+      return bad("the port is not 1 to 65535");
   }
   return result;
 }

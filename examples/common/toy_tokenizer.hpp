@@ -1,7 +1,8 @@
-/// A deterministic stand-in for a tokenizer: four bytes of text are one token. Engine, gateway and replay use the same one, so
-/// that equal prompts have equal token ids everywhere.
+/// A deterministic stand-in for a tokenizer: four bytes of text are one token. Engine, gateway and replay use the same
+/// one, so that equal prompts have equal token ids everywhere.
 ///
-/// Invariant: token i depends on bytes [4i, 4i + 4) alone; texts that share their first n bytes share their first n / 4 tokens.
+/// Invariant: token i depends on bytes [4i, 4i + 4) alone; texts that share their first n bytes share their first n / 4
+/// tokens.
 /// Does not: know any real vocabulary.
 #pragma once
 
@@ -28,10 +29,12 @@ inline constexpr std::uint32_t kToyVocabulary = 128'000;
   return static_cast<std::uint32_t>(((word >> 32) * kToyVocabulary) >> 32);
 }
 
-/// The same as a callback of ingest/request_body.hpp. returns: how many tokens `text` has; writes at most `capacity` of them.
+/// The same as a callback of ingest/request_body.hpp. returns: how many tokens `text` has; writes at most `capacity` of
+/// them.
 inline std::size_t toy_encode(void* /*user*/, std::string_view text, std::uint32_t* out, std::size_t capacity) {
   const std::size_t count = (text.size() + kToyTokenBytes - 1) / kToyTokenBytes;
-  for (std::size_t i = 0; i < std::min(count, capacity); ++i) out[i] = toy_token(text.substr(i * kToyTokenBytes, kToyTokenBytes));
+  for (std::size_t i = 0; i < std::min(count, capacity); ++i)
+    out[i] = toy_token(text.substr(i * kToyTokenBytes, kToyTokenBytes));
   return count;
 }
 

@@ -8,7 +8,11 @@ namespace warmroute::examples {
 using Clock = std::chrono::steady_clock;
 
 Engine::Engine(asio::io_context& context, const EngineOptions& options)
-    : options_(options), model_(options.service), random_(options.seed), start_(Clock::now()), context_(context),
+    : options_(options),
+      model_(options.service),
+      random_(options.seed),
+      start_(Clock::now()),
+      context_(context),
       step_timer_(context) {}
 
 std::int64_t Engine::now_us() const {
@@ -62,7 +66,8 @@ void Engine::run_until_now() {
   arm_timer();
 }
 
-// The timer may fire late; `advance` then starts the next step where the last one ended, so that lateness never adds up.
+// The timer may fire late; `advance` then starts the next step where the last one ended, so that lateness never adds
+// up.
 void Engine::arm_timer() {
   const auto next = model_.next_event_us();
   if (!next) {

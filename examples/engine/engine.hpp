@@ -1,7 +1,7 @@
 /// The simulated model server behind the HTTP front: trace/replica_model run in real time, one job per request.
 ///
-/// Invariant: simulated time is the wall time since the start times `time_scale`; a step's results appear when its end has come.
-/// Everything runs on the io_context's one thread. Does not: know HTTP or JSON.
+/// Invariant: simulated time is the wall time since the start times `time_scale`; a step's results appear when its end
+/// has come. Everything runs on the io_context's one thread. Does not: know HTTP or JSON.
 #pragma once
 
 #include <chrono>
@@ -22,12 +22,12 @@ struct EngineOptions {
   std::string name = "engine";
   std::string model = "toy-70b";
   trace::ReplicaModelConfig service;
-  double time_scale = 1.0;               ///< 5: five simulated seconds pass in one real second
+  double time_scale = 1.0;  ///< 5: five simulated seconds pass in one real second
   std::int64_t default_output_tokens = 128;
-  double error_rate = 0.0;               ///< share of requests answered with 500
-  double hang_rate = 0.0;                ///< share of requests never answered
-  std::int64_t crash_after = 0;          ///< the process dies at request number n; 0: never
-  std::uint64_t seed = 1;                ///< of the failures
+  double error_rate = 0.0;       ///< share of requests answered with 500
+  double hang_rate = 0.0;        ///< share of requests never answered
+  std::int64_t crash_after = 0;  ///< the process dies at request number n; 0: never
+  std::uint64_t seed = 1;        ///< of the failures
 };
 
 /// One request inside the engine. The front waits on `changed`, which is cancelled at every change.

@@ -1,5 +1,5 @@
-// warmroute-engine: a simulated model server. It computes nothing, but takes as long as a real one would, holds prefixes in a
-// cache of the real size, and says so in its usage and metrics.
+// warmroute-engine: a simulated model server. It computes nothing, but takes as long as a real one would, holds
+// prefixes in a cache of the real size, and says so in its usage and metrics.
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -78,7 +78,8 @@ int run() {
     return 1;
   }
   std::printf("warmroute-engine %s: %s on %s:%u, %s, time scale %g\n", options->name.c_str(), options->model.c_str(),
-              absl::GetFlag(FLAGS_address).c_str(), unsigned{*port}, absl::GetFlag(FLAGS_profile).c_str(), options->time_scale);
+              absl::GetFlag(FLAGS_address).c_str(), unsigned{*port}, absl::GetFlag(FLAGS_profile).c_str(),
+              options->time_scale);
   std::fflush(stdout);
 
   asio::signal_set signals{context, SIGINT, SIGTERM};

@@ -14,7 +14,15 @@ std::string number(double value) {
 }
 
 void append_header(std::string& out, std::string_view name, std::string_view help, std::string_view type) {
-  out.append("# HELP ").append(name).append(" ").append(help).append("\n# TYPE ").append(name).append(" ").append(type).append("\n");
+  out.append("# HELP ")
+      .append(name)
+      .append(" ")
+      .append(help)
+      .append("\n# TYPE ")
+      .append(name)
+      .append(" ")
+      .append(type)
+      .append("\n");
 }
 
 void append_sample(std::string& out, std::string_view name, std::string_view labels, const std::string& value) {
@@ -52,18 +60,24 @@ std::string EngineMetrics::text(std::string_view model, const EngineGauges& gaug
   gauge("vllm:kv_cache_usage_perc", "KV cache blocks in use, 0 to 1.", number(gauges.kv_usage));
   append_header(out, "vllm:cache_config_info", "Block size and count of the KV cache.", "gauge");
   append_sample(out, "vllm:cache_config_info",
-                "block_size=\"" + std::to_string(gauges.block_tokens) + "\",cache_dtype=\"auto\",enable_prefix_caching=\"True\"," +
-                    "engine=\"0\",num_gpu_blocks=\"" + std::to_string(gauges.blocks) + "\"", "1.0");
+                "block_size=\"" + std::to_string(gauges.block_tokens) +
+                    "\",cache_dtype=\"auto\",enable_prefix_caching=\"True\"," + "engine=\"0\",num_gpu_blocks=\"" +
+                    std::to_string(gauges.blocks) + "\"",
+                "1.0");
   counter("vllm:prefix_cache_queries", "Prompt tokens looked up in the prefix cache.", prefix_cache_queries);
   counter("vllm:prefix_cache_hits", "Prompt tokens found in the prefix cache.", prefix_cache_hits);
   counter("vllm:num_preemptions", "Requests sent back to the queue.", gauges.preemptions);
   counter("vllm:prompt_tokens", "Prompt tokens of served requests.", prompt_tokens);
   counter("vllm:generation_tokens", "Tokens generated.", generation_tokens);
   append_header(out, "vllm:request_success", "Requests that ended, by reason.", "counter");
-  append_sample(out, "vllm:request_success_total", "finished_reason=\"length\"," + labels, std::to_string(finished_requests));
-  append_sample(out, "vllm:request_success_total", "finished_reason=\"abort\"," + labels, std::to_string(aborted_requests));
-  ttft_seconds.append(out, "vllm:time_to_first_token_seconds", "From arrival to the first token, in real time.", labels);
-  itl_seconds.append(out, "vllm:inter_token_latency_seconds", "Between two tokens of one request, in real time.", labels);
+  append_sample(out, "vllm:request_success_total", "finished_reason=\"length\"," + labels,
+                std::to_string(finished_requests));
+  append_sample(out, "vllm:request_success_total", "finished_reason=\"abort\"," + labels,
+                std::to_string(aborted_requests));
+  ttft_seconds.append(out, "vllm:time_to_first_token_seconds", "From arrival to the first token, in real time.",
+                      labels);
+  itl_seconds.append(out, "vllm:inter_token_latency_seconds", "Between two tokens of one request, in real time.",
+                     labels);
   return out;
 }
 

@@ -47,10 +47,10 @@ struct EngineMetrics {
   std::int64_t prefix_cache_hits = 0;     ///< units: tokens
   std::int64_t finished_requests = 0;
   std::int64_t aborted_requests = 0;
-  Histogram ttft_seconds{{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0,
-                          40.0, 80.0, 160.0, 640.0, 2560.0}};
-  Histogram itl_seconds{{0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0,
-                         80.0}};
+  Histogram ttft_seconds{{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,  0.25,  0.5,   0.75,
+                          1.0,   2.5,   5.0,  7.5,  10.0, 20.0, 40.0, 80.0, 160.0, 640.0, 2560.0}};
+  Histogram itl_seconds{
+      {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0}};
 
   [[nodiscard]] std::string text(std::string_view model, const EngineGauges& gauges) const;
 };

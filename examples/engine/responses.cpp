@@ -89,7 +89,8 @@ std::string whole_answer(const AnswerShape& shape, const AnswerUsage& usage, std
   return out + "],\"usage\":" + usage_json(usage) + "}";
 }
 
-std::string embedding_answer(const AnswerShape& shape, const AnswerUsage& usage, const std::vector<std::uint64_t>& seeds) {
+std::string embedding_answer(const AnswerShape& shape, const AnswerUsage& usage,
+                             const std::vector<std::uint64_t>& seeds) {
   std::string out = head(shape, "list") + ",\"data\":[";
   for (std::size_t i = 0; i < seeds.size(); ++i) {
     if (i > 0) out += ',';
@@ -97,7 +98,8 @@ std::string embedding_answer(const AnswerShape& shape, const AnswerUsage& usage,
     trace::SplitMix64 random{seeds[i]};
     for (std::size_t k = 0; k < kEmbeddingSize; ++k) {
       char number[32];
-      std::snprintf(number, sizeof number, "%s%.6f", k > 0 ? "," : "", static_cast<double>(random.next() >> 11) * 0x1.0p-52 - 1.0);
+      std::snprintf(number, sizeof number, "%s%.6f", k > 0 ? "," : "",
+                    static_cast<double>(random.next() >> 11) * 0x1.0p-52 - 1.0);
       out += number;
     }
     out += "]}";

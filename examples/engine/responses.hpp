@@ -14,10 +14,10 @@ enum class CompletionKind : std::uint8_t { chat, text, embedding };
 /// What all events of one answer share.
 struct AnswerShape {
   CompletionKind kind = CompletionKind::chat;
-  std::string id;             ///< e.g. "chatcmpl-1"
+  std::string id;  ///< e.g. "chatcmpl-1"
   std::string model;
-  std::int64_t created = 0;   ///< units: seconds since 1970
-  std::size_t choices = 1;    ///< one per prompt of the body
+  std::int64_t created = 0;  ///< units: seconds since 1970
+  std::size_t choices = 1;   ///< one per prompt of the body
   bool include_usage = false;
 };
 

@@ -17,8 +17,10 @@ std::int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// Waits for the client to hang up while its answer is made, and frees the job then. Bytes of a next request end the watch.
-Awaitable<void> watch_client(tcp::socket& socket, Engine& engine, std::shared_ptr<Job> job, std::shared_ptr<bool> answered) {
+/// Waits for the client to hang up while its answer is made, and frees the job then. Bytes of a next request end the
+/// watch.
+Awaitable<void> watch_client(tcp::socket& socket, Engine& engine, std::shared_ptr<Job> job,
+                             std::shared_ptr<bool> answered) {
   error_code error;
   co_await socket.async_wait(tcp::socket::wait_read, into(error));
   if (*answered) co_return;  // the socket may be gone
@@ -61,7 +63,8 @@ CompletionKind kind_of(BodyApi api) {
 
 AnswerUsage usage_of(const Job& job, const AnswerShape& shape) {
   const bool is_embedding = shape.kind == CompletionKind::embedding;
-  return {job.input_tokens, is_embedding ? 0 : job.generated * static_cast<std::int64_t>(shape.choices), job.cached_tokens};
+  return {job.input_tokens, is_embedding ? 0 : job.generated * static_cast<std::int64_t>(shape.choices),
+          job.cached_tokens};
 }
 
 }  // namespace
@@ -75,7 +78,9 @@ Result<std::uint16_t> Server::listen(const std::string& address, std::uint16_t p
   if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
   if (!error) acceptor_.bind(endpoint, error);
   if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
-  if (error) return Error{Code::io, "cannot listen on " + address + ":" + std::to_string(port) + ": " + error.message(), kNoOffset};
+  if (error)
+    return Error{Code::io, "cannot listen on " + address + ":" + std::to_string(port) + ": " + error.message(),
+                 kNoOffset};
   asio::co_spawn(context_, accept_connections(), asio::detached);
   return acceptor_.local_endpoint().port();
 }
@@ -171,12 +176,14 @@ Awaitable<bool> Server::serve_request(tcp::socket& socket, const HttpRequest& re
   if (is_get && path == "/v1/models") co_return co_await send(socket, request, http::status::ok, models());
   if (is_get && path == "/metrics") {
     std::string page = engine_.metrics_text();
-    co_return co_await send(socket, request, http::status::ok, std::move(page), "text/plain; version=0.0.4; charset=utf-8");
+    co_return co_await send(socket, request, http::status::ok, std::move(page),
+                            "text/plain; version=0.0.4; charset=utf-8");
   }
   if (is_post && path == "/tokenize") {
     auto answer = tokenize(request.body());
     const auto status = answer ? http::status::ok : http::status::bad_request;
-    std::string body = answer ? *answer : openai_error(answer.error().message, "invalid_request_error", code_name(answer.code()));
+    std::string body =
+        answer ? *answer : openai_error(answer.error().message, "invalid_request_error", code_name(answer.code()));
     co_return co_await send(socket, request, status, std::move(body));
   }
   if (is_post && path == "/v1/chat/completions") co_return co_await serve_completion(socket, request, BodyApi::chat);
@@ -193,41 +200,45 @@ RequestBodyOptions Server::body_options() const {
   return options;
 }
 
+// Everything that is needed later is copied: the parser is used again while this answer is still being sent.
+Server::Order Server::read_order(BodyApi api, const ParsedBody& body) const {
+  const EngineOptions& options = engine_.options();
+  Order order;
+  order.shape.kind = kind_of(api);
+  order.shape.model = options.model;
+  order.shape.created = unix_seconds();
+  order.shape.choices = body.prompt_count;
+  order.shape.include_usage = body.include_usage;
+  const bool is_embedding = order.shape.kind == CompletionKind::embedding;
+  order.is_stream = body.stream && !is_embedding;
+  order.input_tokens = body.input_tokens;
+  order.output_tokens = is_embedding ? 1 : body.max_output_tokens.value_or(options.default_output_tokens);
+  std::vector<SequenceHash> chain(body.blocks.size());
+  sequence_hashes(body.blocks, chain);
+  order.blocks.reserve(chain.size());
+  for (const SequenceHash hash : chain) order.blocks.push_back(to_u64(hash));
+  for (std::size_t i = 0; is_embedding && i < body.prompt_ends.size(); ++i) {
+    const std::size_t begin = i == 0 ? 0 : body.prompt_ends[i - 1];
+    const auto ids = body.all_token_ids.subspan(begin, body.prompt_ends[i] - begin);
+    order.embedding_seeds.push_back(XXH3_64bits(ids.data(), ids.size_bytes()));
+  }
+  return order;
+}
+
 Awaitable<bool> Server::serve_completion(tcp::socket& socket, const HttpRequest& request, BodyApi api) {
   const auto parsed = parser_.parse(api, request.body(), body_options());
   if (!parsed) {
     const Error& error = parsed.error();
     const auto status = error.code == Code::too_large ? http::status::payload_too_large : http::status::bad_request;
-    co_return co_await send(socket, request, status, openai_error(error.message, "invalid_request_error", code_name(error.code)));
+    co_return co_await send(socket, request, status,
+                            openai_error(error.message, "invalid_request_error", code_name(error.code)));
   }
   const EngineOptions& options = engine_.options();
   if (!parsed->model.empty() && parsed->model != options.model) {
     co_return co_await send(socket, request, http::status::not_found,
                             openai_error("the model does not exist here", "invalid_request_error", "model_not_found"));
   }
-  // Everything that is needed later is copied: the parser is used again while this answer is still being sent.
-  AnswerShape shape;
-  shape.kind = kind_of(api);
-  shape.model = options.model;
-  shape.created = unix_seconds();
-  shape.choices = parsed->prompt_count;
-  shape.include_usage = parsed->include_usage;
-  const bool is_stream = parsed->stream && shape.kind != CompletionKind::embedding;
-  std::vector<SequenceHash> chain(parsed->blocks.size());
-  sequence_hashes(parsed->blocks, chain);
-  std::vector<std::uint64_t> blocks;
-  blocks.reserve(chain.size());
-  for (const SequenceHash hash : chain) blocks.push_back(to_u64(hash));
-  const std::int64_t input_tokens = parsed->input_tokens;
-  const std::int64_t output_tokens = shape.kind == CompletionKind::embedding
-                                         ? 1 : parsed->max_output_tokens.value_or(options.default_output_tokens);
-  std::vector<std::uint64_t> seeds;
-  for (std::size_t i = 0; i < parsed->prompt_ends.size() && shape.kind == CompletionKind::embedding; ++i) {
-    const std::size_t begin = i == 0 ? 0 : parsed->prompt_ends[i - 1];
-    const auto ids = parsed->all_token_ids.subspan(begin, parsed->prompt_ends[i] - begin);
-    seeds.push_back(XXH3_64bits(ids.data(), ids.size_bytes()));
-  }
-
+  Order order = read_order(api, *parsed);
   const Fate fate = engine_.draw_fate();
   if (fate == Fate::fail) {
     co_return co_await send(socket, request, http::status::internal_server_error,
@@ -237,33 +248,36 @@ Awaitable<bool> Server::serve_completion(tcp::socket& socket, const HttpRequest&
   if (fate == Fate::hang) {
     job = std::make_shared<Job>(context_);  // never queued: it changes only when the client leaves
   } else {
-    job = engine_.submit(blocks, input_tokens, output_tokens);
+    job = engine_.submit(order.blocks, order.input_tokens, order.output_tokens);
   }
   if (job == nullptr) {
     const std::string message = "this model's maximum context length is " + std::to_string(engine_.max_model_tokens()) +
-                                " tokens, the request asks for " + std::to_string(input_tokens) + " in the prompt and " +
-                                std::to_string(output_tokens) + " in the completion";
+                                " tokens, the request asks for " + std::to_string(order.input_tokens) +
+                                " in the prompt and " + std::to_string(order.output_tokens) + " in the completion";
     co_return co_await send(socket, request, http::status::bad_request,
                             openai_error(message, "invalid_request_error", "context_length_exceeded"));
   }
-  shape.id = (shape.kind == CompletionKind::chat ? "chatcmpl-" : "cmpl-") + options.name + "-" + std::to_string(job->id);
+  order.shape.id =
+      (order.shape.kind == CompletionKind::chat ? "chatcmpl-" : "cmpl-") + options.name + "-" + std::to_string(job->id);
   const ClientWatch watch{socket, engine_, job};
-  if (is_stream) co_return co_await send_stream(socket, request, job, std::move(shape));
-  co_return co_await send_whole(socket, request, job, std::move(shape), std::move(seeds));
+  if (order.is_stream) co_return co_await send_stream(socket, request, job, std::move(order.shape));
+  co_return co_await send_whole(socket, request, job, std::move(order));
 }
 
 Awaitable<bool> Server::send_whole(tcp::socket& socket, const HttpRequest& request, std::shared_ptr<Job> job,
-                                   AnswerShape shape, std::vector<std::uint64_t> seeds) {
+                                   Order order) {
   error_code ignored;
   while (!job->is_over()) co_await job->changed.async_wait(into(ignored));
   if (job->is_cancelled) co_return false;
-  const AnswerUsage usage = usage_of(*job, shape);
-  std::string body = shape.kind == CompletionKind::embedding ? embedding_answer(shape, usage, seeds)
-                                                             : whole_answer(shape, usage, job->generated);
+  const AnswerUsage usage = usage_of(*job, order.shape);
+  std::string body = order.shape.kind == CompletionKind::embedding
+                         ? embedding_answer(order.shape, usage, order.embedding_seeds)
+                         : whole_answer(order.shape, usage, job->generated);
   co_return co_await send(socket, request, http::status::ok, std::move(body));
 }
 
-// The header goes out at once, as with vLLM; tokens follow as steps end. A slow client gets several tokens in one chunk.
+// The header goes out at once, as with vLLM; tokens follow as steps end. A slow client gets several tokens in one
+// chunk.
 Awaitable<bool> Server::send_stream(tcp::socket& socket, const HttpRequest& request, std::shared_ptr<Job> job,
                                     AnswerShape shape) {
   const bool is_chunked = request.version() >= 11;  // HTTP/1.0 ends a body of unknown length by closing

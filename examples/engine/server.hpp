@@ -1,9 +1,13 @@
 /// The HTTP front of the simulated engine: OpenAI's completion endpoints, vLLM's /tokenize, /health and /metrics.
-/// Threads: all on the io_context's one thread; a connection is a coroutine. A client that goes away frees its work at once.
+/// Threads: all on the io_context's one thread; a connection is a coroutine. A client that goes away frees its work at
+/// once.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "common/asio.hpp"
 #include "engine/engine.hpp"
@@ -25,20 +29,31 @@ class Server {
   void shut_down(std::chrono::seconds drain);
 
  private:
+  /// What one completion request asks for, apart from its body.
+  struct Order {
+    AnswerShape shape;
+    std::vector<std::uint64_t> blocks;  ///< sequence hashes of the first prompt's whole blocks
+    std::int64_t input_tokens = 0;
+    std::int64_t output_tokens = 0;
+    std::vector<std::uint64_t> embedding_seeds;  ///< one per prompt
+    bool is_stream = false;
+  };
+
   Awaitable<void> accept_connections();
   Awaitable<void> serve_connection(tcp::socket socket);
   Awaitable<bool> read_request(tcp::socket& socket, beast::flat_buffer& buffer, HttpRequest& request);
   /// returns: whether the connection can go on.
   Awaitable<bool> serve_request(tcp::socket& socket, const HttpRequest& request);
   Awaitable<bool> serve_completion(tcp::socket& socket, const HttpRequest& request, BodyApi api);
-  Awaitable<bool> send_stream(tcp::socket& socket, const HttpRequest& request, std::shared_ptr<Job> job, AnswerShape shape);
-  Awaitable<bool> send_whole(tcp::socket& socket, const HttpRequest& request, std::shared_ptr<Job> job, AnswerShape shape,
-                             std::vector<std::uint64_t> seeds);
+  Awaitable<bool> send_stream(tcp::socket& socket, const HttpRequest& request, std::shared_ptr<Job> job,
+                              AnswerShape shape);
+  Awaitable<bool> send_whole(tcp::socket& socket, const HttpRequest& request, std::shared_ptr<Job> job, Order order);
   Awaitable<bool> send(tcp::socket& socket, const HttpRequest& request, http::status status, std::string body,
                        const char* content_type = "application/json");
   Awaitable<void> drain_then_stop(std::chrono::seconds drain);
 
   [[nodiscard]] RequestBodyOptions body_options() const;
+  [[nodiscard]] Order read_order(BodyApi api, const ParsedBody& body) const;
   [[nodiscard]] Result<std::string> tokenize(std::string_view body);
   [[nodiscard]] std::string models() const;
   [[nodiscard]] bool keeps_alive(const HttpRequest& request) const { return request.keep_alive() && !is_draining_; }

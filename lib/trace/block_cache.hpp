@@ -1,5 +1,6 @@
-/// The block cache of one replica: reference counts, a leaf-first LRU list of idle blocks, and the count of private blocks.
-/// A block whose references are dropped deepest first lands in the list before its parent, so the head is always a leaf.
+/// The block cache of one replica: reference counts, a leaf-first LRU list of idle blocks, and the count of private
+/// blocks. A block whose references are dropped deepest first lands in the list before its parent, so the head is
+/// always a leaf.
 #pragma once
 
 #include <cstdint>

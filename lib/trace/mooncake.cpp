@@ -49,7 +49,8 @@ Status read_blocks(std::string_view field, dom::element value, std::vector<std::
   blocks.reserve(ids.size());
   for (const dom::element element : ids) {
     std::uint64_t id = 0;
-    if (element.get(id) != simdjson::SUCCESS) return field_error(Code::wrong_type, field, "holds something that is no block id");
+    if (element.get(id) != simdjson::SUCCESS)
+      return field_error(Code::wrong_type, field, "holds something that is no block id");
     blocks.push_back(id);
   }
   return {};
@@ -70,7 +71,8 @@ struct Seen {
   bool output = false;
 };
 
-Status read_member(std::string_view key, dom::element value, const TraceLimits& limits, TraceRecord& record, Seen& seen) {
+Status read_member(std::string_view key, dom::element value, const TraceLimits& limits, TraceRecord& record,
+                   Seen& seen) {
   if (value.is_null()) return {};
   if (key == "timestamp") {
     auto arrival = read_timestamp_us(key, value);
@@ -99,7 +101,8 @@ Result<TraceRecord> parse_line(dom::parser& parser, std::string_view line, const
     return Error{Code::invalid_json, simdjson::error_message(error), kNoOffset};
   }
   dom::object object;
-  if (document.get(object) != simdjson::SUCCESS) return Error{Code::not_an_object, "the line is not a JSON object", kNoOffset};
+  if (document.get(object) != simdjson::SUCCESS)
+    return Error{Code::not_an_object, "the line is not a JSON object", kNoOffset};
 
   TraceRecord record;
   Seen seen;
@@ -184,8 +187,10 @@ Result<bool> TraceReader::State::read_line() {
     if (newline != nullptr) break;
   }
   if (too_long) {
-    return Error{Code::too_large, "line " + std::to_string(line_number) + ": longer than " +
-                                      std::to_string(limits.max_line_bytes) + " bytes", line_offset};
+    return Error{
+        Code::too_large,
+        "line " + std::to_string(line_number) + ": longer than " + std::to_string(limits.max_line_bytes) + " bytes",
+        line_offset};
   }
   return offset != line_offset;
 }
@@ -222,7 +227,8 @@ Result<std::optional<TraceRecord>> TraceReader::next() {
 
 std::uint64_t TraceReader::line() const noexcept { return state_->line_number; }
 
-Result<std::vector<TraceRecord>> read_mooncake_trace(const std::string& path, std::size_t limit, const TraceLimits& limits) {
+Result<std::vector<TraceRecord>> read_mooncake_trace(const std::string& path, std::size_t limit,
+                                                     const TraceLimits& limits) {
   auto reader = TraceReader::open(path, limits);
   if (!reader) return reader.error();
   std::vector<TraceRecord> records;

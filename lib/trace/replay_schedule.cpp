@@ -21,7 +21,8 @@ void spread_arrivals(std::vector<TraceRecord>& records) {
     while (end < records.size() && records[end].arrival_us == t) ++end;
     if (end < records.size()) gap = records[end].arrival_us - t;
     const auto n = static_cast<std::int64_t>(end - begin);
-    for (std::size_t i = begin; i < end; ++i) records[i].arrival_us = t + gap * static_cast<std::int64_t>(i - begin) / n;
+    for (std::size_t i = begin; i < end; ++i)
+      records[i].arrival_us = t + gap * static_cast<std::int64_t>(i - begin) / n;
   }
 }
 

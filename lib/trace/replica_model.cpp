@@ -1,5 +1,6 @@
-// The step scheduler of one simulated replica. The rules, in the order in which a step applies them: decodes in order of
-// admission (preempting the newest when blocks run out), chunks of running prompts, admissions; commits and tokens at its end.
+// The step scheduler of one simulated replica. The rules, in the order in which a step applies them: decodes in order
+// of admission (preempting the newest when blocks run out), chunks of running prompts, admissions; commits and tokens
+// at its end.
 #include "warmroute/trace/replica_model.hpp"
 
 #include <algorithm>
@@ -16,8 +17,8 @@ namespace {
 
 constexpr std::int64_t kPicosPerMicro = 1'000'000;
 
-// Floor, per token, per pair, per context token, overhead (ps), KV tokens. F and a are fitted to published operator times
-// (they include the all-reduce at 70b), b and k follow from FLOP/s and memory bandwidth.
+// Floor, per token, per pair, per context token, overhead (ps), KV tokens. F and a are fitted to published operator
+// times (they include the all-reduce at 70b), b and k follow from FLOP/s and memory bandwidth.
 constexpr std::array<HardwareProfile, 4> kProfiles{{
     {"8b-a100", 9'700'000'000, 67'000'000, 2'800, 90'000, 1'000'000'000, 404'480},
     {"8b-h100", 6'700'000'000, 24'000'000, 1'300, 56'000, 1'000'000'000, 404'480},
@@ -29,14 +30,14 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) noexcept { retur
 
 struct Request {
   std::uint64_t id = 0;
-  std::vector<std::uint64_t> blocks;      // whole prompt blocks
-  std::vector<BlockCache::Node> held;     // cached blocks referenced, a prefix of `blocks`
+  std::vector<std::uint64_t> blocks;   // whole prompt blocks
+  std::vector<BlockCache::Node> held;  // cached blocks referenced, a prefix of `blocks`
   std::int64_t private_blocks = 0;
   std::int64_t input = 0;
   std::int64_t output = 0;
   std::int64_t generated = 0;
-  std::int64_t target = 0;                // tokens to compute before the next token comes: input, plus generated when preempted
-  std::int64_t computed = 0;              // tokens in the KV cache
+  std::int64_t target = 0;    // tokens to compute before the next token comes: input, plus generated when preempted
+  std::int64_t computed = 0;  // tokens in the KV cache
   std::int64_t attempt = 0;
   bool is_running = false;
 
@@ -47,8 +48,8 @@ struct Request {
 };
 
 struct PlannedWork {
-  Request* request;        // null: cancelled while the step ran
-  std::int64_t new_tokens; // prompt tokens; 0 for a decode
+  Request* request;         // null: cancelled while the step ran
+  std::int64_t new_tokens;  // prompt tokens; 0 for a decode
 };
 
 }  // namespace
@@ -93,7 +94,7 @@ struct ReplicaModel::State {
   std::int64_t planned_prefill = 0;
   std::int64_t step_start_us = 0;
   std::int64_t step_end_us = 0;
-  std::int64_t ready_us = 0;      // from when idle work may start
+  std::int64_t ready_us = 0;  // from when idle work may start
   bool in_step = false;
   bool preempted_in_step = false;
   std::int64_t pending_prefill = 0;
@@ -173,8 +174,9 @@ void ReplicaModel::State::plan_prefill(Request& request, std::int64_t budget) {
   planned_pairs += HardwareProfile::pairs(chunk, request.computed);
 }
 
-// Blocks that running requests hold anyway cost nothing; idle ones that match do, since they can no longer be evicted. So the
-// test needs only the leading blocks that are referenced now, and a blocked head of the queue is cheap to look at again.
+// Blocks that running requests hold anyway cost nothing; idle ones that match do, since they can no longer be evicted.
+// So the test needs only the leading blocks that are referenced now, and a blocked head of the queue is cheap to look
+// at again.
 bool ReplicaModel::State::admit(Request& request, std::int64_t now_us, ReplicaSink& sink) {
   const std::int64_t limit = max_match(request);
   std::int64_t shared = 0;
@@ -225,8 +227,8 @@ void ReplicaModel::State::begin_step(std::int64_t now_us, ReplicaSink& sink) {
   assert(!plan.empty());
 
   const HardwareProfile& hw = config.hardware;
-  const std::int64_t work_ps = std::max(hw.floor_ps, hw.per_token_ps * planned_tokens) + hw.per_pair_ps * planned_pairs +
-                               hw.per_context_ps * planned_context + hw.overhead_ps;
+  const std::int64_t work_ps = std::max(hw.floor_ps, hw.per_token_ps * planned_tokens) +
+                               hw.per_pair_ps * planned_pairs + hw.per_context_ps * planned_context + hw.overhead_ps;
   const std::int64_t scaled_ps = work_ps * 1000 / config.speed_permille;
   const std::int64_t length_us = std::max<std::int64_t>(1, (scaled_ps + kPicosPerMicro / 2) / kPicosPerMicro);
   in_step = true;
@@ -283,7 +285,8 @@ void ReplicaModel::State::end_step(ReplicaSink& sink) {
 }
 
 ReplicaModel::ReplicaModel(const ReplicaModelConfig& config) : state_(std::make_unique<State>(config)) {
-  assert(config.block_tokens > 0 && config.step_token_budget > 0 && config.max_running > 0 && config.speed_permille > 0);
+  assert(config.block_tokens > 0 && config.step_token_budget > 0 && config.max_running > 0 &&
+         config.speed_permille > 0);
 }
 ReplicaModel::ReplicaModel(ReplicaModel&&) noexcept = default;
 ReplicaModel& ReplicaModel::operator=(ReplicaModel&&) noexcept = default;
@@ -370,7 +373,8 @@ std::int64_t ReplicaModel::match_blocks(std::span<const std::uint64_t> blocks, s
   const auto limit = std::min(static_cast<std::int64_t>(blocks.size()),
                               (std::max<std::int64_t>(1, input_tokens) - 1) / state_->config.block_tokens);
   std::int64_t matched = 0;
-  while (matched < limit && state_->cache.find(blocks[static_cast<std::size_t>(matched)]) != BlockCache::kNone) ++matched;
+  while (matched < limit && state_->cache.find(blocks[static_cast<std::size_t>(matched)]) != BlockCache::kNone)
+    ++matched;
   return matched;
 }
 

@@ -70,7 +70,8 @@ TEST(Engine, StreamsRoleTokensFinishUsageAndDone) {
   RunningEngine engine{test_options()};
   BlockingClient client{engine.port()};
   const Answer answer =
-      client.post("/v1/chat/completions", chat("hello", R"(,"max_completion_tokens":4,"stream":true,"stream_options":{"include_usage":true})"));
+      client.post("/v1/chat/completions",
+                  chat("hello", R"(,"max_completion_tokens":4,"stream":true,"stream_options":{"include_usage":true})"));
   ASSERT_EQ(answer.status, 200u);
   EXPECT_EQ(answer.content_type, "text/event-stream; charset=utf-8");
   EXPECT_TRUE(answer.keeps_alive);
@@ -117,7 +118,8 @@ TEST(Engine, RefusesInOpenAisShape) {
   } cases[] = {
       {"/v1/chat/completions", "{\"messages\":", 400, "invalid_json"},
       {"/v1/chat/completions", "{}", 400, "missing_field"},
-      {"/v1/chat/completions", R"({"model":"other","messages":[{"role":"user","content":"x"}]})", 404, "model_not_found"},
+      {"/v1/chat/completions", R"({"model":"other","messages":[{"role":"user","content":"x"}]})", 404,
+       "model_not_found"},
       {"/v1/completions", R"({"prompt":"x","max_tokens":16000})", 400, "context_length_exceeded"},
       {"/v1/nothing", "{}", 404, "not_found"},
   };
@@ -166,6 +168,16 @@ TEST(Engine, FailsAndHangsAtTheRatesAskedFor) {
   patient.send(http::verb::post, "/v1/completions", R"({"prompt":"x","max_tokens":1})");
   EXPECT_EQ(other.get("/health").status, 200u);
   EXPECT_EQ(metric(other, "vllm:num_requests_running"), 0);
+}
+
+TEST(EngineDeathTest, DiesAtTheRequestThatItWasToldToDieAt) {
+  EngineOptions options = test_options();
+  options.crash_after = 3;
+  asio::io_context context;
+  Engine engine{context, options};
+  EXPECT_EQ(engine.draw_fate(), Fate::serve);
+  EXPECT_EQ(engine.draw_fate(), Fate::serve);
+  EXPECT_EXIT((void)engine.draw_fate(), ::testing::ExitedWithCode(1), "");
 }
 
 TEST(Engine, LetsRunningAnswersEndBeforeItStops) {

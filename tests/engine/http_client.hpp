@@ -61,7 +61,9 @@ struct Answer {
 
 class BlockingClient {
  public:
-  explicit BlockingClient(std::uint16_t port) : socket_(context_) { socket_.connect({asio::ip::make_address("127.0.0.1"), port}); }
+  explicit BlockingClient(std::uint16_t port) : socket_(context_) {
+    socket_.connect({asio::ip::make_address("127.0.0.1"), port});
+  }
 
   void send(http::verb method, const std::string& target, const std::string& body, unsigned version = 11) {
     http::request<http::string_body> request{method, target, version};
@@ -77,7 +79,8 @@ class BlockingClient {
     http::read(socket_, buffer_, parser, error);
     if (error) return {};
     const auto type = parser.get()[http::field::content_type];
-    return {parser.get().result_int(), parser.get().body(), parser.get().keep_alive(), std::string(type.data(), type.size())};
+    return {parser.get().result_int(), parser.get().body(), parser.get().keep_alive(),
+            std::string(type.data(), type.size())};
   }
   Answer get(const std::string& target) {
     send(http::verb::get, target, "");

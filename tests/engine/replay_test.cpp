@@ -14,7 +14,8 @@
 namespace warmroute::replay {
 namespace {
 
-trace::TraceRecord record(std::int64_t arrival_us, std::int64_t input, std::int64_t output, std::vector<std::uint64_t> blocks) {
+trace::TraceRecord record(std::int64_t arrival_us, std::int64_t input, std::int64_t output,
+                          std::vector<std::uint64_t> blocks) {
   trace::TraceRecord r;
   r.arrival_us = arrival_us;
   r.input_tokens = input;
@@ -31,7 +32,8 @@ std::size_t common_prefix(const std::string& a, const std::string& b) {
 
 TEST(Workload, SharesTextExactlyWhereTheTraceSharesBlocks) {
   const std::string a = trace_prompt(record(0, 1'500, 1, {1, 2, 3}), 0, 1);
-  const std::string b = trace_prompt(record(0, 1'100, 1, {1, 2, 3}), 1, 1);  // the last block is partial, so it is unique
+  const std::string b =
+      trace_prompt(record(0, 1'100, 1, {1, 2, 3}), 1, 1);  // the last block is partial, so it is unique
   const std::string c = trace_prompt(record(0, 1'500, 1, {1, 9, 3}), 2, 1);
   EXPECT_EQ(a.size(), 6'000u);
   EXPECT_EQ(b.size(), 4'400u);
@@ -95,13 +97,15 @@ TEST(Replay, SendsATraceAndReportsWhatTheEngineHadCached) {
   ASSERT_TRUE(client.wait_until_up(std::chrono::seconds(5)).ok());
   Runner runner{context, client, {"toy", 1.0, 1, 1}};
   std::vector<trace::TraceRecord> records;
-  for (std::int64_t i = 0; i < 10; ++i) records.push_back(record(i * 30'000, 600, 5, {7, static_cast<std::uint64_t>(100 + i)}));
+  for (std::int64_t i = 0; i < 10; ++i)
+    records.push_back(record(i * 30'000, 600, 5, {7, static_cast<std::uint64_t>(100 + i)}));
   runner.run_trace(records);
-  const Report report = summarise(runner.exchanges(), {"x", "trace", 1, 0, runner.wall_seconds(), trace::prefix_bound(records).ratio(), 1});
+  const Report report = summarise(runner.exchanges(),
+                                  {"x", "trace", 1, 0, runner.wall_seconds(), trace::prefix_bound(records).ratio(), 1});
   EXPECT_EQ(report.completed, 10);
   EXPECT_EQ(report.error_count(), 0);
   EXPECT_EQ(report.output_tokens, 50);
-  EXPECT_EQ(report.input_tokens, 10 * 602);       // 8 bytes of chat frames are two tokens
+  EXPECT_EQ(report.input_tokens, 10 * 602);  // 8 bytes of chat frames are two tokens
   EXPECT_EQ(report.cached_tokens, 9 * 512);
   EXPECT_GE(runner.wall_seconds(), 0.27);
 }

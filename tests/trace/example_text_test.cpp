@@ -41,7 +41,8 @@ TEST(SseSplitter, FindsDataLinesHoweverTheyAreCut) {
     SseSplitter splitter;
     std::vector<std::string> seen;
     for (std::size_t at = 0; at < stream.size(); at += chunk) {
-      splitter.feed(std::string_view(stream).substr(at, chunk), [&](std::string_view data) { seen.emplace_back(data); });
+      splitter.feed(std::string_view(stream).substr(at, chunk),
+                    [&](std::string_view data) { seen.emplace_back(data); });
     }
     ASSERT_EQ(seen, expected) << "chunks of " << chunk;
   }

@@ -40,7 +40,8 @@ struct Recorder : ReplicaSink {
   }
 
   void note(const char* what, std::uint64_t id, std::int64_t at, std::int64_t detail) {
-    log += std::string(what) + " " + std::to_string(id) + " @" + std::to_string(at) + " " + std::to_string(detail) + "\n";
+    log +=
+        std::string(what) + " " + std::to_string(id) + " @" + std::to_string(at) + " " + std::to_string(detail) + "\n";
   }
 
   std::map<std::uint64_t, std::vector<std::int64_t>> tokens, admissions, preemptions;

@@ -92,7 +92,7 @@ TEST(ReplicaModel, SharesABlockFromTheEndOfTheStepThatComputedIt) {
   model.start(0, seen);
   EXPECT_EQ(model.next_event_us(), 18 * kMs);  // both compute everything: nothing was committed when they were admitted
   model.advance(18 * kMs, seen);
-  EXPECT_EQ(seen.commits, (Ids{1, 2}));        // the second copy is dropped
+  EXPECT_EQ(seen.commits, (Ids{1, 2}));  // the second copy is dropped
   EXPECT_EQ(model.cached_blocks(), 2);
   ASSERT_TRUE(model.submit(3, Ids{1, 2}, 9, 1, 18 * kMs));  // arrives at that very instant and joins the next step
   model.start(18 * kMs, seen);
@@ -113,7 +113,8 @@ TEST(ReplicaModel, EvictsLeavesFirstThenTheLeastRecentlyUsed) {
   drain(model, seen, 40 * kMs);
   EXPECT_EQ(seen.cached_tokens[3], 4);
   EXPECT_EQ(seen.evictions, (Ids{3, 2}));
-  ASSERT_TRUE(model.submit(4, Ids{7, 8, 6, 4}, 15, 1, 60 * kMs));  // everything goes: 9 first, then 5 before its parent 1
+  ASSERT_TRUE(
+      model.submit(4, Ids{7, 8, 6, 4}, 15, 1, 60 * kMs));  // everything goes: 9 first, then 5 before its parent 1
   drain(model, seen, 60 * kMs);
   EXPECT_EQ(seen.evictions, (Ids{3, 2, 9, 5, 1}));
   EXPECT_EQ(model.evictions(), 5);
@@ -125,8 +126,8 @@ TEST(ReplicaModel, PreemptsTheNewestWhenDecodesRunOutOfBlocks) {
   ASSERT_TRUE(model.submit(1, Ids{1}, 7, 4, 0));
   ASSERT_TRUE(model.submit(2, Ids{2}, 7, 4, 0));
   drain(model, seen, 0);
-  // 14: both first tokens. 16: both second ones. Then the older needs a third block and the newer gives way. 17, 18: the older
-  // ends. The newer finds its first block still cached and computes 5 of 9 tokens until 23; 24: it ends.
+  // 14: both first tokens. 16: both second ones. Then the older needs a third block and the newer gives way. 17, 18:
+  // the older ends. The newer finds its first block still cached and computes 5 of 9 tokens until 23; 24: it ends.
   EXPECT_EQ(seen.tokens[1], (Times{14 * kMs, 16 * kMs, 17 * kMs, 18 * kMs}));
   EXPECT_EQ(seen.preemptions[2], (Times{16 * kMs}));
   EXPECT_EQ(seen.admissions[2], (Times{0, 18 * kMs}));
@@ -138,8 +139,8 @@ TEST(ReplicaModel, PreemptsTheNewestWhenDecodesRunOutOfBlocks) {
 TEST(ReplicaModel, KeepsAWatermarkFreeUnlessNothingRuns) {
   ReplicaModel model{toy(200)};  // watermark: 2 blocks
   Recorder seen;
-  ASSERT_TRUE(model.submit(1, {}, 100 * 4, 2, 0));       // 100 blocks, 101 with its second token
-  ASSERT_TRUE(model.submit(2, {}, 99 * 4 - 1, 1, 0));    // 99 blocks: 100 + 99 + 2 > 200
+  ASSERT_TRUE(model.submit(1, {}, 100 * 4, 2, 0));     // 100 blocks, 101 with its second token
+  ASSERT_TRUE(model.submit(2, {}, 99 * 4 - 1, 1, 0));  // 99 blocks: 100 + 99 + 2 > 200
   model.start(0, seen);
   EXPECT_EQ(model.running(), 1);
   EXPECT_EQ(model.waiting(), 1);
@@ -150,7 +151,7 @@ TEST(ReplicaModel, KeepsAWatermarkFreeUnlessNothingRuns) {
   EXPECT_EQ(seen.admissions[3], (Times{2'000 * kMs}));
 
   ASSERT_TRUE(model.submit(4, {}, 100 * 4, 1, 9'000 * kMs));
-  ASSERT_TRUE(model.submit(5, {}, 98 * 4 - 1, 1, 9'000 * kMs));   // 98 + 2 blocks fit beside 100
+  ASSERT_TRUE(model.submit(5, {}, 98 * 4 - 1, 1, 9'000 * kMs));  // 98 + 2 blocks fit beside 100
   model.start(9'000 * kMs, seen);
   EXPECT_EQ(model.running(), 2);
   EXPECT_DOUBLE_EQ(model.kv_usage(), 0.99);
@@ -178,10 +179,10 @@ TEST(ReplicaModel, LimitsRunningRequestsAndRejectsWhatCanNeverFit) {
   ReplicaModel model{config};
   Recorder seen;
   ASSERT_TRUE(model.submit(1, {}, 4, 2, 0));
-  EXPECT_FALSE(model.submit(2, {}, 14, 3, 0));   // 17 tokens in 16
+  EXPECT_FALSE(model.submit(2, {}, 14, 3, 0));  // 17 tokens in 16
   EXPECT_FALSE(model.submit(3, {}, INT64_MAX, INT64_MAX, 0));
-  EXPECT_FALSE(model.submit(1, {}, 4, 2, 0));    // that id is inside
-  ASSERT_TRUE(model.submit(4, {}, 4, 12, 0));    // 16 in 16
+  EXPECT_FALSE(model.submit(1, {}, 4, 2, 0));  // that id is inside
+  ASSERT_TRUE(model.submit(4, {}, 4, 12, 0));  // 16 in 16
   model.start(0, seen);
   EXPECT_EQ(model.running(), 1);
   drain(model, seen, 0);
@@ -245,7 +246,7 @@ TEST(ReplicaModel, FreesWhatACancelledRequestHeld) {
   ASSERT_TRUE(model.submit(4, {}, 8, 4, 1'000 * kMs));
   model.start(1'000 * kMs, seen);
   EXPECT_EQ(model.waiting(), 1);
-  EXPECT_TRUE(model.cancel(4));                // from the queue
+  EXPECT_TRUE(model.cancel(4));  // from the queue
   EXPECT_EQ(model.waiting(), 0);
   EXPECT_EQ(model.pending_prefill_tokens(), 28);
 }

@@ -36,7 +36,7 @@ class TempFile {
 
 TEST(Mooncake, ReadsOneRecord) {
   const auto record = parse_mooncake_line(
-      R"({"timestamp": 3001, "input_length": 1025, "output_length": 7, "hash_ids": [0, 18446744073709551615, 5], "x": {}})");
+      R"({"timestamp":3001, "input_length":1025, "output_length":7, "x":{}, "hash_ids":[0,18446744073709551615,5]})");
   ASSERT_TRUE(record.ok()) << record.error().message;
   EXPECT_EQ(record->arrival_us, 3'001'000);
   EXPECT_EQ(record->input_tokens, 1025);
@@ -47,7 +47,8 @@ TEST(Mooncake, ReadsOneRecord) {
 
 TEST(Mooncake, ReadsFractionalTimesAndSessions) {
   const auto a = parse_mooncake_line(R"({"timestamp":1.5,"input_length":10.0,"output_length":0,"session_id":"s"})");
-  const auto b = parse_mooncake_line(R"({"timestamp":0,"input_length":1,"output_length":1,"session_id":17,"hash_ids":null})");
+  const auto b =
+      parse_mooncake_line(R"({"timestamp":0,"input_length":1,"output_length":1,"session_id":17,"hash_ids":null})");
   ASSERT_TRUE(a.ok() && b.ok());
   EXPECT_EQ(a->arrival_us, 1'500);
   EXPECT_EQ(a->input_tokens, 10);
@@ -101,7 +102,8 @@ TEST(TraceReader, NamesTheLineAndGoesOnBehindIt) {
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.code(), Code::wrong_type);
   EXPECT_EQ(second.error().message, "line 3: member \"output_length\" is not a number");
-  EXPECT_EQ(second.error().offset, std::string("{\"timestamp\":0,\"input_length\":1,\"output_length\":1}\n\r\n").size());
+  EXPECT_EQ(second.error().offset,
+            std::string("{\"timestamp\":0,\"input_length\":1,\"output_length\":1}\n\r\n").size());
   auto third = reader->next();
   ASSERT_TRUE(third.ok());
   EXPECT_EQ((*third)->input_tokens, 3);
@@ -193,7 +195,7 @@ TEST(Schedule, ComputesTheSpeedOfALoad) {
   for (auto& record : records) record.input_tokens = 50'000;  // 0.1 s of work in 1 s
   EXPECT_EQ(speed_permille_for_load(records, hardware, 1, 1000), 10'000);
   EXPECT_EQ(speed_permille_for_load(records, hardware, 4, 800), 32'000);
-  hardware.per_pair_ps = 1'000;       // 50,000 * 50,001 / 2 pairs at 1 ns: 1.250025 s each
+  hardware.per_pair_ps = 1'000;  // 50,000 * 50,001 / 2 pairs at 1 ns: 1.250025 s each
   EXPECT_EQ(speed_permille_for_load(records, hardware, 1, 1000), 385);  // 1 / 2.60005 = 0.38461
   EXPECT_EQ(speed_permille_for_load(std::span<const TraceRecord>{}, hardware, 1, 1000), 1000);
   scale_arrivals(records, 32'000);

@@ -1,6 +1,6 @@
-/// The service model of one replica: continuous batching, chunked prefill, a leaf-first LRU block cache, KV admission and
-/// preemption, in integer time. One engine step is one event; whoever owns the clock (a test, a simulator, a real-time
-/// server) drives it.
+/// The service model of one replica: continuous batching, chunked prefill, a leaf-first LRU block cache, KV admission
+/// and preemption, in integer time. One engine step is one event; whoever owns the clock (a test, a simulator, a
+/// real-time server) drives it.
 ///
 /// Invariant: private + cached blocks never exceed the capacity, and a cached block's parent is cached too.
 /// The same calls in the same order give the same events. Does not: read a clock, know tokens (an id stands for a whole
@@ -18,8 +18,8 @@
 namespace warmroute::trace {
 
 /// What a step costs on one kind of machine and model, as data:
-/// step = max(floor, per_token * T) + per_pair * pairs + per_context * ctx + overhead, where T counts all tokens of the step,
-/// pairs the (new token, attended token) pairs of prefill chunks, ctx the tokens that decodes attend to.
+/// step = max(floor, per_token * T) + per_pair * pairs + per_context * ctx + overhead, where T counts all tokens of the
+/// step, pairs the (new token, attended token) pairs of prefill chunks, ctx the tokens that decodes attend to.
 /// units: picoseconds, so that every published constant is an integer and a step is rounded once.
 struct HardwareProfile {
   std::string_view name;
@@ -48,18 +48,19 @@ struct HardwareProfile {
 struct ReplicaModelConfig {
   HardwareProfile hardware;
   std::int64_t block_tokens = 512;
-  std::int64_t capacity_tokens = 0;     ///< 0: what the profile says
+  std::int64_t capacity_tokens = 0;  ///< 0: what the profile says
   std::int64_t step_token_budget = 8192;
   std::int64_t max_running = 256;
-  std::int64_t watermark_permille = 10; ///< of the capacity, kept free at admission unless nothing runs
-  std::int64_t speed_permille = 1000;   ///< 500: every step takes twice as long
+  std::int64_t watermark_permille = 10;  ///< of the capacity, kept free at admission unless nothing runs
+  std::int64_t speed_permille = 1000;    ///< 500: every step takes twice as long
 };
 
 /// Receives what happens, in order. Every function may be left out. The model must not be called from inside.
 class ReplicaSink {
  public:
   virtual ~ReplicaSink() = default;
-  /// The request runs; its first `cached_tokens` need no prefill. `attempt` is 0, or counts re-admissions after preemption.
+  /// The request runs; its first `cached_tokens` need no prefill. `attempt` is 0, or counts re-admissions after
+  /// preemption.
   virtual void admitted(std::uint64_t /*id*/, std::int64_t /*at_us*/, std::int64_t /*cached_tokens*/,
                         std::int64_t /*attempt*/) {}
   /// Output token number `index`, from 1; 1 is the first token.
@@ -68,7 +69,8 @@ class ReplicaSink {
   /// Back to the head of the queue; input and generated tokens are computed again.
   virtual void preempted(std::uint64_t /*id*/, std::int64_t /*at_us*/) {}
   /// `parent` is the block before it, 0 when `depth` is 0.
-  virtual void committed(std::uint64_t /*block*/, std::uint64_t /*parent*/, std::int64_t /*depth*/, std::int64_t /*at_us*/) {}
+  virtual void committed(std::uint64_t /*block*/, std::uint64_t /*parent*/, std::int64_t /*depth*/,
+                         std::int64_t /*at_us*/) {}
   virtual void evicted(std::uint64_t /*block*/, std::int64_t /*at_us*/) {}
 };
 
@@ -81,9 +83,10 @@ class ReplicaModel {
   ~ReplicaModel();
 
   /// Puts a request at the end of the queue.
-  /// shape: `blocks[i]` names the prompt's block i together with everything before it; what lies beyond the whole blocks of
-  /// `input_tokens` is ignored. Both token counts are taken as at least 1. `now_us` does not go backwards.
-  /// returns: false when the request can never fit, or the id is already inside; then nothing changed (counted in `rejected`).
+  /// shape: `blocks[i]` names the prompt's block i together with everything before it; what lies beyond the whole
+  /// blocks of `input_tokens` is ignored. Both token counts are taken as at least 1. `now_us` does not go backwards.
+  /// returns: false when the request can never fit, or the id is already inside; then nothing changed (counted in
+  /// `rejected`).
   [[nodiscard]] bool submit(std::uint64_t id, std::span<const std::uint64_t> blocks, std::int64_t input_tokens,
                             std::int64_t output_tokens, std::int64_t now_us);
 
@@ -95,13 +98,15 @@ class ReplicaModel {
   [[nodiscard]] std::optional<std::int64_t> next_event_us() const noexcept;
 
   /// Does everything that lies before `now_us`, and the end of a step that ends exactly then.
-  /// Order within one instant: advance(t), then submit at t, then start(t); a request that arrives as a step ends sees that step's
-  /// blocks and can join the step that starts then.
+  /// Order within one instant: advance(t), then submit at t, then start(t); a request that arrives as a step ends sees
+  /// that step's blocks and can join the step that starts then.
   void advance(std::int64_t now_us, ReplicaSink& sink);
-  /// Starts a step at `now_us` if none runs and there is work. Call after advance(now_us) and the submissions of that instant.
+  /// Starts a step at `now_us` if none runs and there is work. Call after advance(now_us) and the submissions of that
+  /// instant.
   void start(std::int64_t now_us, ReplicaSink& sink);
 
-  /// The process dies: the running step, all requests and the cache are gone. returns: the lost ids, running ones first.
+  /// The process dies: the running step, all requests and the cache are gone. returns: the lost ids, running ones
+  /// first.
   std::vector<std::uint64_t> crash();
 
   /// returns: how many leading blocks are cached, of the whole blocks that a prompt of `input_tokens` may match
@@ -121,8 +126,9 @@ class ReplicaModel {
   [[nodiscard]] std::int64_t pending_prefill_tokens() const noexcept;
   /// returns: input and generated tokens of the requests inside.
   [[nodiscard]] std::int64_t tokens_in_flight() const noexcept;
-  [[nodiscard]] std::int64_t busy_us() const noexcept;            ///< sum of the finished steps
-  [[nodiscard]] std::int64_t prefill_work_ps() const noexcept;    ///< per_token and per_pair work of all chunks of finished steps
+  [[nodiscard]] std::int64_t busy_us() const noexcept;  ///< sum of the finished steps
+  [[nodiscard]] std::int64_t prefill_work_ps()
+      const noexcept;  ///< per_token and per_pair work of all chunks of finished steps
   [[nodiscard]] std::int64_t steps() const noexcept;
   [[nodiscard]] std::int64_t rejected() const noexcept;
   [[nodiscard]] std::int64_t preemptions() const noexcept;

@@ -29,8 +29,8 @@ class SplitMix64 {
     return first + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(last - first) + 1));
   }
 
-  /// returns: an exponential variate of mean 1, by von Neumann's comparison of uniform draws: a falling run u1 >= u2 >= ... of
-  /// odd length accepts u1 as the fraction; each rejected run adds one. Exact up to the 53 bits of the fraction.
+  /// returns: an exponential variate of mean 1, by von Neumann's comparison of uniform draws: a falling run u1 >= u2 >=
+  /// ... of odd length accepts u1 as the fraction; each rejected run adds one. Exact up to the 53 bits of the fraction.
   constexpr double exponential() noexcept {
     for (double whole = 0.0;; whole += 1.0) {
       const std::uint64_t first = next() >> 11;
@@ -49,8 +49,8 @@ class SplitMix64 {
   std::uint64_t state_;
 };
 
-/// returns: the value at `permille` / 1000 by nearest rank (the smallest value that at least that share does not exceed);
-/// 0 for no values. shape: `sorted` ascending.
+/// returns: the value at `permille` / 1000 by nearest rank (the smallest value that at least that share does not
+/// exceed); 0 for no values. shape: `sorted` ascending.
 template <class T>
 constexpr T percentile(std::span<const T> sorted, std::size_t permille) noexcept {
   if (sorted.empty()) return T{};
