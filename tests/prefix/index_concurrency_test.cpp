@@ -27,6 +27,14 @@ std::vector<BlockHash> chain(std::uint64_t trunk, std::size_t common, std::uint6
   return path;
 }
 
+/// What the engine of a source calls the blocks of a path.
+std::vector<EngineHash> names(const std::vector<BlockHash>& path, std::uint64_t source) {
+  std::vector<EngineHash> ids;
+  std::uint64_t h = source;
+  for (const auto b : path) ids.push_back(EngineHash{h = (h ^ to_u64(b)) * 0xD6E8FEB86659FD93ULL + (h >> 31)});
+  return ids;
+}
+
 constexpr ReplicaId kSealed{0, 1}, kChurn{1, 1}, kOther{2, 1};
 constexpr std::size_t kCommon = 37, kLength = 120;
 
@@ -47,7 +55,9 @@ struct MergeUnderReaders {
       const auto other = chain(round, kCommon, 2'000'000 + round, kLength + round % 50);
       const auto sealed = sealed_chain(round);
       ASSERT_TRUE(index.store(kChurn, Tier::device, other));
-      ASSERT_TRUE(index.store(kSealed, Tier::device, sealed));
+      const bool named = round % 2 == 1;
+      ASSERT_TRUE(named ? index.store_event(kSealed, Tier::device, nullptr, names(sealed, 1), sealed).ok()
+                        : index.store(kSealed, Tier::device, sealed).ok());
       newest.store(round, std::memory_order_release);
       ASSERT_EQ(index.remove(kChurn, Tier::device, other), other.size());
       // more of the same trunk: branches, growth, holes, and holders that come and go
@@ -127,8 +137,13 @@ TEST(PrefixIndexConcurrency, WritersOfManySourcesMeet) {
       for (std::uint64_t i = 0; i < kRounds; ++i) {
         const auto path = chain(random() % 8, 20 + random() % 60, random() % 50, 100);
         const ReplicaId r{w, 1};
-        if (random() % 3 != 0) ASSERT_TRUE(index.store(r, Tier::device, path));
-        else index.remove(r, Tier::device, path, random() % 100);
+        const auto ids = names(path, random() % 2 == 0 ? 5 : w);
+        switch (random() % 6) {
+          case 0: index.remove(r, Tier::device, path, random() % 100); break;
+          case 1: index.remove_event(r, Tier::device, std::span(ids).subspan(random() % 100)); break;
+          case 2: ASSERT_TRUE(index.store_event(r, Tier::device, nullptr, ids, path)); break;
+          default: ASSERT_TRUE(index.store(r, Tier::device, path));
+        }
         if (i % 512 == 511) index.clear(r);
       }
       index.clear({w, 1});

@@ -140,6 +140,25 @@ TEST(Residency, ExpiresABoundedNumberOfBlocksPerCall) {
   EXPECT_EQ(residency.held(chain(1, 100)), 70U);
 }
 
+TEST(Residency, OutlivesAThousandTurnsThatEachReplaceTheirLastBlocks) {
+  PrefixIndex index;
+  Residency residency(index, kReplica, Tier::device, {.capacity_blocks = 4'000});
+  Path path = chain(1, 10);
+  for (std::uint64_t turn = 0; turn < 1'000; ++turn) {
+    const Path answer = chain(100 + turn, 2), again = chain(10'000 + turn, 3);
+    Path with_answer = path;
+    with_answer.insert(with_answer.end(), answer.begin(), answer.end());
+    residency.insert(with_answer, Nanos{static_cast<std::int64_t>(turn)});
+    path.insert(path.end(), again.begin(), again.end());  // the next prompt spells the answer otherwise
+    residency.insert(path, Nanos{static_cast<std::int64_t>(turn)});
+  }
+  EXPECT_EQ(residency.held(path), path.size());
+  residency.set_capacity(path.size());
+  EXPECT_EQ(residency.held(path), path.size());
+  EXPECT_EQ(residency.blocks(), path.size());
+  EXPECT_LE(index.statistics().nodes, 2U) << "one chain is left, and it is one run";
+}
+
 TEST(Residency, ForgetsEverythingWhenItIsCleared) {
   PrefixIndex index;
   Residency residency(index, kReplica);

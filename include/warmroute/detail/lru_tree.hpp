@@ -58,7 +58,9 @@ class LruTree {
     const std::uint32_t start = segment.shallower == kNone ? 0 : segments_[segment.shallower].end;
     const std::uint32_t keep = segment.end - start > limit ? segment.end - static_cast<std::uint32_t>(limit) : start;
     const std::size_t count = segment.end - keep;
+    const Index parent = nodes_[node].parent;
     cut(node, keep, gone);
+    take_in_only_child(keep == 0 ? parent : node);
     return count;
   }
 
@@ -67,7 +69,10 @@ class LruTree {
   std::size_t truncate(std::span<const BlockHash> path, std::size_t keep, Gone&& gone) {
     if (keep >= path.size() || walk(path.first(keep + 1)) <= keep) return 0;
     const std::size_t before = blocks_;
-    cut_with_subtree(stack_.back().node, stack_.back().end - 1, gone);
+    const Index node = stack_.back().node, parent = nodes_[node].parent;
+    const std::uint32_t end = stack_.back().end - 1;
+    cut_with_subtree(node, end, gone);
+    take_in_only_child(end == 0 ? parent : node);
     return before - blocks_;
   }
 
@@ -196,6 +201,37 @@ class LruTree {
     for (std::size_t i = 0; i < order.size(); ++i) push_children(order[i], 0);
     for (std::size_t i = order.size(); i-- > 0;) cut(order[i], 0, gone);
     cut(node, keep, gone);
+  }
+
+  /// A run whose own continuation went and that one child continues is one run again: a conversation whose every turn differs in its last
+  /// blocks would else cost a step per turn.
+  void take_in_only_child(Index node) {
+    constexpr std::size_t kCheapCopy = 4096;
+    const Index child = nodes_[node].first_child;
+    if (node == 0 || child == kNone || nodes_[child].next_sibling != kNone) return;
+    const auto joint = static_cast<std::uint32_t>(nodes_[node].run.size());
+    if (nodes_[child].offset != joint || nodes_[child].run.size() > kCheapCopy) return;
+    for (Index c = nodes_[child].first_child; c != kNone; c = nodes_[c].next_sibling) unlink_child(c);
+    unlink_child(child);
+    Node& n = nodes_[node];
+    Node& below = nodes_[child];
+    n.run.insert(n.run.end(), below.run.begin(), below.run.end());
+    for (Index s = below.first_segment; s != kNone; s = segments_[s].deeper) {
+      segments_[s].node = node;
+      segments_[s].end += joint;
+    }
+    segments_[n.last_segment].deeper = below.first_segment;
+    segments_[below.first_segment].shallower = n.last_segment;
+    n.last_segment = below.last_segment;
+    n.first_child = below.first_child;
+    for (Index c = n.first_child; c != kNone; c = nodes_[c].next_sibling) {
+      nodes_[c].parent = node;
+      nodes_[c].offset += joint;
+      link_child(c);
+    }
+    std::vector<BlockHash>().swap(below.run);
+    below.next_sibling = free_node_;
+    free_node_ = child;
   }
 
   void path_of(Index node, std::uint32_t end) {
