@@ -25,7 +25,7 @@ void add_prose(std::string& out, std::size_t bytes, std::uint64_t& seed) {
   for (std::uint64_t word = 0; out.size() < end; ++word) {
     const std::uint64_t r = seed = mix(seed);
     for (std::uint64_t i = 0, n = 1 + r % 12; i < n; ++i) out.push_back(static_cast<char>('a' + (r >> (4 * i)) % 26));
-    out += word % 8 == 7 ? "\\n" : word % 61 == 60 ? "\\\"" : word % 97 == 96 ? " café " : " ";
+    out += word % 8 == 7 ? "\\n" : word % 61 == 60 ? "\\\"" : word % 97 == 96 ? " caf\xc3\xa9 " : " ";
   }
 }
 

@@ -47,7 +47,7 @@ std::string_view slot_name(Slot slot) noexcept;
 /// JsonTape::FindSlot of one API; `context` points to a BodyApi.
 int find_slot(const void* context, std::string_view raw_key, bool escaped);
 
-/// Where in the body a reader is, for messages like "messages[3].content[0].text: …".
+/// Where in the body a reader is, for messages like "messages[3].content[0].text: ...".
 struct Place {
   std::string_view top{};
   std::int64_t item = -1;
@@ -65,11 +65,11 @@ class BodyReader {
   [[nodiscard]] NodeIndex member(Slot slot) const noexcept { return tape.member(static_cast<std::size_t>(slot)); }
 
   /// Records an error at `node` (kNoNode: at the object of `place`). returns: false, so that readers can `return
-  /// fail(…)`.
+  /// fail(...)`.
   bool fail(Code code, NodeIndex node, std::string_view leaf, std::string_view what);
   bool fail_at(Code code, std::uint64_t offset, std::string_view leaf, std::string_view what);
   bool fail_missing(std::string_view leaf) { return fail(Code::missing_field, kNoNode, leaf, "is missing"); }
-  /// `wanted` completes "must be …".
+  /// `wanted` completes "must be ...".
   bool fail_type(NodeIndex node, std::string_view leaf, std::string_view wanted);
 
   /// Checks: absent, or of that kind.

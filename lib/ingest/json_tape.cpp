@@ -55,7 +55,7 @@ class TapeBuilder {
     }
     if (is_object) return true;
     p_ = base_ + start;
-    return fail(Code::not_an_object, "the body is JSON but not an object: send { \"model\": …, … }");
+    return fail(Code::not_an_object, "the body is JSON but not an object: send { \"model\": ..., ... }");
   }
 
  private:
@@ -248,8 +248,8 @@ class TapeBuilder {
     }
     if (unit >= 0xdc00)
       return fail(Code::invalid_unicode, "a low surrogate without its high one: the text is no Unicode");
-    if (end_ - p_ < 8) return fail_truncated();
-    if (p_[6] != '\\' || p_[7] != 'u') {
+    if (end_ - p_ < 7) return fail_truncated();
+    if (p_[6] != '\\' || (end_ - p_ > 7 && p_[7] != 'u')) {
       return fail(Code::invalid_unicode, "a high surrogate without its low one: the text is no Unicode");
     }
     if (end_ - p_ < 12) return fail_truncated();

@@ -15,7 +15,7 @@
 namespace warmroute::ingest {
 
 enum class NodeKind : std::uint8_t {
-  object,  ///< children: key, value, key, value…
+  object,  ///< children: key, value, key, value...
   array,   ///< children: values, where neighbouring numbers make up one node
   string,
   numbers,  ///< one number, or a run of numbers inside an array (so that 16 M ids do not need 16 M nodes)
