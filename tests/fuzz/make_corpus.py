@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""make_corpus.py <folder> <case file>…: one corpus file per body of the case files (tests/data/request_*.jsonl), or per line of a trace.
+"""make_corpus.py <folder> <case file>…: one corpus file per body of the case files (tests/data/request_*.jsonl), or per line of a
+trace or of policies.
 
 The first byte of a body's corpus file says which API the rest is read as; see request_body_fuzz.cpp.
 """
@@ -10,7 +11,7 @@ import sys
 
 APIS = ["chat", "completions", "responses", "embeddings", "messages"]
 LARGEST = 4000  # bytes; the point of larger bodies is their size, which a fuzzer does not need
-MOST_TRACE_LINES = 50
+MOST_PLAIN_LINES = 50
 
 
 def bodies(case):
@@ -30,7 +31,8 @@ def main():
     for name in sys.argv[2:]:
         for line in open(name, encoding="utf-8"):
             case = json.loads(line)
-            if "hash_ids" in case and count < MOST_TRACE_LINES and len(line) <= LARGEST:
+            plain = "hash_ids" in case or "policies" in name
+            if plain and count < MOST_PLAIN_LINES and len(line) <= LARGEST:
                 (folder / f"{pathlib.Path(name).stem}_{count}").write_text(line.strip())
                 count += 1
             for api, raw in bodies(case):
