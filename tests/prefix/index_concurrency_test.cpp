@@ -128,6 +128,32 @@ TEST(PrefixIndexConcurrency, AClearedReplicaIsNeverCredited) {
   for (auto& t : threads) t.join();
 }
 
+TEST(PrefixIndexConcurrency, TheEndOfARunIsReplacedUnderReaders) {
+  PrefixIndex index;
+  std::atomic<bool> over{false};
+  const auto trunk = chain(1, 400, 1, 400);
+  ASSERT_TRUE(index.store(kSealed, Tier::device, trunk));
+  std::vector<std::thread> threads;
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    threads.emplace_back([&, i] {
+      PrefixMatch match;
+      for (std::uint64_t n = i; !over.load(std::memory_order_relaxed); ++n) {
+        index.match(chain(1, 400, 10 + n % 4, 450), match);
+        ASSERT_EQ(match.device()[0], 400U);
+        ASSERT_LE(match.slots() > 1 ? match.device()[1] : 0, 450U);
+      }
+    });
+  }
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    const auto path = chain(1, 400, 10 + round % 4, 450);
+    ASSERT_TRUE(index.store(kChurn, Tier::device, path));
+    ASSERT_EQ(index.remove(kChurn, Tier::device, path), 450U);
+  }
+  over = true;
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(index.statistics().nodes, 1U);
+}
+
 TEST(PrefixIndexConcurrency, WritersOfManySourcesMeet) {
   PrefixIndex index({.max_replicas = 64, .max_bytes = std::size_t{8} << 20});
   std::vector<std::thread> threads;
