@@ -263,10 +263,8 @@ bool RequestBodyParser::Impl::read_prompt(BodyReader& r, const RequestBodyOption
 void RequestBodyParser::Impl::hash(BodyReader& r, const RequestBodyOptions& options, ParsedBody& out) {
   const bool have_ids = out.ids_from_body || options.tokenizer.encode != nullptr;
   HashSpace space{.hash_seed = options.hash_seed, .adapter = out.adapter, .text = !have_ids};
-  if (options.isolation != Isolation::none) {
-    space.cache_salt = out.cache_salt;
-    space.isolation_key = options.tenant;
-  }
+  space.cache_salt = out.cache_salt;  // separates in the engines too, whatever the policy
+  if (options.isolation != Isolation::none) space.isolation_key = options.tenant;
   if (have_ids) {
     out.token_ids = ids.first_prompt();
     out.all_token_ids = ids.all();

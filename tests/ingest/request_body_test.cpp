@@ -392,7 +392,7 @@ TEST(RequestBody, HashesTheCanonicalTextUnderTheSpaceOfTheRequest) {
       expected);
   EXPECT_EQ(blocks_of(BodyApi::chat, body, options), expected);
   options.isolation = Isolation::none;
-  hash_text_blocks(text, block_seed({.hash_seed = 99, .adapter = "de", .text = true}), expected);
+  hash_text_blocks(text, block_seed({.hash_seed = 99, .adapter = "de", .cache_salt = "s", .text = true}), expected);
   EXPECT_EQ(blocks_of(BodyApi::chat, body, options), expected);
 }
 

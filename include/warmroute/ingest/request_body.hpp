@@ -53,7 +53,7 @@ struct RequestBodyOptions {
   Tokenizer tokenizer{};                  ///< without one, and without ids in the body, blocks are of text
   std::string_view tenant{};              ///< isolation key, from the verified key, never from the body; empty = none
   std::string_view adapter{};             ///< set by the caller (e.g. split off the model's name); beats the body's
-  Isolation isolation = Isolation::salt;  ///< `none` leaves salts and tenants out of the hashes
+  Isolation isolation = Isolation::salt;  ///< `none` leaves tenants out of the hashes; salts always count
 };
 inline constexpr std::uint32_t kMaxBodyDepth = 4096;
 
