@@ -154,5 +154,21 @@ TEST_F(PrefixIndexTest, SharesBlocksBetweenEnginesThatNameThemDifferently) {
   EXPECT_EQ(device(path, 0), 2U);
 }
 
+TEST_F(PrefixIndexTest, HoldsManyConversationsUnderOneSystemPrompt) {
+  constexpr std::uint32_t kConversations = 5'000;
+  for (std::uint32_t c = 1; c <= kConversations; ++c) ASSERT_TRUE(index.store(replica(c % 3), Tier::device, chain(c, 12, 10)));
+  for (std::uint32_t c = 1; c <= kConversations; ++c) ASSERT_EQ(device(chain(c, 12, 10), c % 3), 12U) << c;
+  EXPECT_EQ(device(chain(kConversations + 1, 12, 10), 0), 10U);
+  EXPECT_EQ(index.statistics().blocks, 10 + 2 * kConversations);
+  for (std::uint32_t c = 1; c < kConversations; ++c) {
+    ASSERT_EQ(index.remove(replica(c % 3), Tier::device, chain(c, 12, 10), 10), 2U) << c;
+    ASSERT_EQ(c % 64 != 0 ? 12U : device(chain(kConversations, 12, 10), kConversations % 3), 12U) << c;
+  }
+  EXPECT_EQ(index.statistics().blocks, 12U);
+  EXPECT_EQ(index.statistics().nodes, 1U);
+  index.advance();
+  EXPECT_LT(index.statistics().bytes, 64U << 10);
+}
+
 }  // namespace
 }  // namespace warmroute

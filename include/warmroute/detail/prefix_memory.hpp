@@ -15,7 +15,7 @@ namespace warmroute::detail {
 
 class PrefixMemory {
  public:
-  explicit PrefixMemory(EpochDomain& domain) : domain_(&domain) {}
+  PrefixMemory(EpochDomain& domain, std::size_t max_bytes) : domain_(&domain), max_bytes_(max_bytes) {}
   PrefixMemory(const PrefixMemory&) = delete;
   PrefixMemory& operator=(const PrefixMemory&) = delete;
   /// threads: no reader may be left.
@@ -74,6 +74,9 @@ class PrefixMemory {
 
   /// threads: any.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+  /// returns: whether that many bytes more may be asked for.
+  [[nodiscard]] bool fits(std::size_t more) const noexcept { return more <= max_bytes_ && bytes() <= max_bytes_ - more; }
+  [[nodiscard]] std::size_t max_bytes() const noexcept { return max_bytes_; }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept { return waiting_; }
   [[nodiscard]] std::size_t waiting() const noexcept { return retired_.size() - first_; }
 
@@ -93,6 +96,7 @@ class PrefixMemory {
   }
 
   EpochDomain* domain_;
+  std::size_t max_bytes_;
   std::atomic<std::size_t> bytes_{0};
   std::size_t waiting_ = 0;
   std::vector<Retired> retired_;  // [first_, closed_) have a tag, [closed_, end) wait for close()

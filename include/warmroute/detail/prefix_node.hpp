@@ -83,16 +83,23 @@ struct alignas(64) Node {
 };
 static_assert(sizeof(Node) == 64);
 
-/// Words: 0 free, 1 removed, else node address / 64 (42 bits), offset (16), six bits of the first hash.
+/// Words: 0 free, 1 removed, else node address / 64 (42 bits), offset (16), six bits of the first hash. A table with many children is
+/// a directory of kParts smaller ones instead, so that no growth copies more than one of those.
 struct Branches {
   std::uint32_t mask = 0;       ///< capacity - 1
   std::uint32_t live = 0;
   std::uint32_t used = 0;       ///< live and removed
   std::uint32_t at_deepest = 0; ///< children that hang at `deepest`
   std::uint32_t deepest = 0;    ///< largest offset of a child
-  std::uint32_t reserved = 0;
+  std::uint32_t shift = 0;      ///< directory: which bits of the mixed hash name the part; 0: a table of words
 
   using Word = std::atomic<std::uint64_t>;
+  using Table = std::atomic<Branches*>;
+  static constexpr std::size_t kParts = 256;
+  [[nodiscard]] Table* parts() noexcept { return reinterpret_cast<Table*>(this + 1); }
+  [[nodiscard]] const Table& part_of(std::uint64_t mixed) const noexcept {
+    return reinterpret_cast<const Table*>(this + 1)[(mixed >> shift) % kParts];
+  }
   static constexpr std::uint64_t kFree = 0, kRemoved = 1;
   [[nodiscard]] Word* words() noexcept { return reinterpret_cast<Word*>(this + 1); }
   [[nodiscard]] const Word* words() const noexcept { return reinterpret_cast<const Word*>(this + 1); }
@@ -109,16 +116,21 @@ struct Branches {
   }
   [[nodiscard]] static std::uint32_t offset(std::uint64_t word) noexcept { return static_cast<std::uint32_t>(word >> 42) & 0xFFFF; }
 
-  /// returns: the word of the child and its place, or kFree. Readers and the writer alike.
+  /// returns: the word of the child and its place (in a table of words), or kFree. Readers and the writer alike.
   [[nodiscard]] std::uint64_t find(std::uint32_t at, BlockHash hash, std::size_t* place = nullptr) const noexcept {
     const std::uint64_t mixed = mix(at, hash);
+    const Branches* table = this;
+    while (table->shift != 0) {
+      table = table->part_of(mixed).load(std::memory_order_acquire);
+      if (table == nullptr) return kFree;
+    }
     const std::uint64_t key = word(nullptr, at, mixed);
     for (std::uint64_t i = mixed >> 32;; ++i) {
-      const std::uint64_t w = words()[i & mask].load(std::memory_order_acquire);
+      const std::uint64_t w = table->words()[i & table->mask].load(std::memory_order_acquire);
       if (w == kFree) return kFree;
       if (w == kRemoved || ((w ^ key) >> 42) != 0) continue;
       if (node(w)->run.load(std::memory_order_acquire)->hashes()[0] != hash) continue;
-      if (place != nullptr) *place = i & mask;
+      if (place != nullptr) *place = i & table->mask;
       return w;
     }
   }

@@ -27,7 +27,7 @@ namespace warmroute::detail {
 class PrefixTree {
  public:
   PrefixTree(EpochDomain& domain, std::uint32_t max_replicas, std::size_t max_bytes)
-      : memory_(domain), arena_(memory_), holding_(memory_, arena_), branches_(memory_, arena_), ids_(memory_, arena_), max_bytes_(max_bytes),
+      : memory_(domain, max_bytes), arena_(memory_), holding_(memory_, arena_), branches_(memory_, arena_), ids_(memory_, arena_),
         lanes_((max_replicas + Holders::kLanes - 1) / Holders::kLanes * Holders::kLanes),
         cleared_at_(std::make_unique<std::atomic<std::uint32_t>[]>(lanes_)), held_(lanes_, 0) {}
   PrefixTree(const PrefixTree&) = delete;
@@ -144,7 +144,6 @@ class PrefixTree {
   PrefixHolding holding_;
   PrefixBranches branches_;
   EngineIds ids_;
-  std::size_t max_bytes_;
   std::uint32_t lanes_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> cleared_at_;
   std::atomic<std::uint32_t> clears_{0};

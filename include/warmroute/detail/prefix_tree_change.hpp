@@ -163,7 +163,7 @@ inline std::size_t PrefixTree::release(std::span<const Part> parts, std::uint32_
   std::size_t removed = 0, given_up = 0;
   for (const Part& p : parts) {
     clean(*p.node);
-    if (memory_.bytes() + PrefixHolding::room_to_hold(*p.node, length(*p.node)) <= max_bytes_) {
+    if (memory_.fits(PrefixHolding::room_to_hold(*p.node, length(*p.node)))) {
       removed += holding_.release(*p.node, slot, tier, p.from, p.to);
     } else {  // no room to note a hole: give up what lies behind it too, an early miss at worst
       const std::size_t asked = holding_.count(*p.node, slot, tier, p.from, p.to);

@@ -53,19 +53,20 @@ inline void PrefixTree::touch(Node& node) {
 /// returns: whether `bytes` more may be asked for, after giving up what is oldest. `keep` is not touched.
 inline bool PrefixTree::room(std::size_t bytes, Node* keep) {
   keep_ = keep;
-  if (memory_.bytes() + bytes <= max_bytes_) return true;
+  if (memory_.fits(bytes)) return true;
   finish_memory(true);
-  if (bytes > max_bytes_) return false;
+  const std::size_t most = memory_.max_bytes();
+  if (bytes > most) return false;
   // one in 64 is freed beyond the need, so that a full index does not pay for a reclamation with every store
-  const std::size_t target = max_bytes_ - std::min(max_bytes_ / 64, max_bytes_ - bytes);
+  const std::size_t target = most - std::min(most / 64, most - bytes);
   bool more = true;
-  while (memory_.bytes() + bytes > max_bytes_ && more) {
+  while (!memory_.fits(bytes) && more) {
     for (int batch = 0; batch < 64 && memory_.bytes() - memory_.waiting_bytes() + bytes > target && more; ++batch) more = evict_oldest();
     const std::size_t before = memory_.bytes();
     finish_memory(true);
     if (memory_.bytes() == before) break;  // a reader is inside: its view is not taken from it
   }
-  return memory_.bytes() + bytes <= max_bytes_;
+  return memory_.fits(bytes);
 }
 
 inline bool PrefixTree::evict_oldest() {

@@ -114,7 +114,7 @@ inline void PrefixTree::trim(Node& node, std::uint32_t keep) {
   blocks_ -= run.length.load(std::memory_order_relaxed) - keep;
   run.length.store(keep, std::memory_order_release);
   // halves at least, so that cutting block by block stays cheap; not when the copy itself would break the cap
-  if (keep != 0 && run.capacity > 32 && keep < run.capacity / 2 && memory_.bytes() + Run::bytes(keep, run.named != 0) <= max_bytes_) {
+  if (keep != 0 && run.capacity > 32 && keep < run.capacity / 2 && memory_.fits(Run::bytes(keep, run.named != 0))) {
     replace_run(node, keep, run.named != 0);
   }
 }
@@ -140,7 +140,7 @@ inline void PrefixTree::merge_child(std::uint32_t number) {
   const Branches* b = node.branches.load(std::memory_order_relaxed);
   if (b == nullptr || b->at_deepest != 1 || b->deepest != length(node)) return;
   constexpr std::uint32_t kFewBranches = 32, kCheapCopy = 4096, kFewNames = 1024;
-  if (b->mask >= 2 * kFewBranches) return;
+  if (b->shift != 0 || b->mask >= 2 * kFewBranches) return;
   Node* child = nullptr;
   for (std::uint32_t i = 0; i <= b->mask; ++i) {
     const std::uint64_t w = b->words()[i].load(std::memory_order_relaxed);
@@ -148,7 +148,7 @@ inline void PrefixTree::merge_child(std::uint32_t number) {
   }
   const Branches* below = child->branches.load(std::memory_order_relaxed);
   const bool rename = run_of(*child).named != 0 && length(*child) > kFewNames;
-  if (rename || length(node) + length(*child) > std::min(kMaxRun, kCheapCopy) || (below != nullptr && below->mask >= 2 * kFewBranches)) return;
+  if (rename || length(node) + length(*child) > std::min(kMaxRun, kCheapCopy) || (below != nullptr && (below->shift != 0 || below->mask >= 2 * kFewBranches))) return;
   merge(node, *child);
 }
 
@@ -173,7 +173,7 @@ inline void PrefixTree::merge(Node& parent, Node& child) {
   const bool named = run_of(parent).named != 0 || lower.named != 0;
   const std::size_t need = Run::bytes(total, named) + branches_.room_to_add(&parent, BlockHash{0}) * (below == nullptr ? 1 : below->live) +
                            moved_.size() * PrefixHolding::room_to_hold(parent, total) + (named ? ids_.room_to_add(total - joint) : 0);
-  if (memory_.bytes() + need > max_bytes_) return;
+  if (!memory_.fits(need)) return;
   for (const Moved& m : moved_) static_cast<void>(holding_.hold(parent, m.slot, m.tier, m.from, m.to));
   branches_.move_all(child, parent, joint);
   const std::span<const BlockHash> hashes(lower.hashes(), total - joint);
