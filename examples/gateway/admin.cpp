@@ -1,3 +1,4 @@
+// The endpoints of admin.hpp, one function each.
 #include "gateway/admin.hpp"
 
 #include <array>
@@ -48,7 +49,8 @@ AdminAnswer metrics(const Shared& shared) {
 
 AdminAnswer explain(Worker& worker, const ClientRequest& request) {
   const auto api = api_by_name(view(request.target()));
-  if (!api) return error_answer(400, "invalid_value", "api is none of chat, completions, responses, embeddings, messages");
+  if (!api)
+    return error_answer(400, "invalid_value", "api is none of chat, completions, responses, embeddings, messages");
   const auto body = worker.parser.parse(*api, request.body(), worker.shared.body_options());
   if (!body) return bad_input(body.error());
   const Explanation explanation = worker.shared.router.explain(body->request(), now());
@@ -70,8 +72,10 @@ AdminAnswer replicas(const Shared& shared) {
     const Upstream* upstream = shared.fleet.find(replica.id);
     answer.body.append(answer.body.empty() ? "[" : ",\n ");
     answer.body.append("{\"name\":" + json_quoted(replica.name) + ",\"model\":" + json_quoted(replica.pool));
-    if (upstream != nullptr) answer.body.append(",\"address\":" + json_quoted(upstream->host + ":" + std::to_string(upstream->port)));
-    answer.body.append(",\"health\":" + json_quoted(health_name(replica.health)) + ",\"reason\":" + json_quoted(reason));
+    if (upstream != nullptr)
+      answer.body.append(",\"address\":" + json_quoted(upstream->host + ":" + std::to_string(upstream->port)));
+    answer.body.append(",\"health\":" + json_quoted(health_name(replica.health)) +
+                       ",\"reason\":" + json_quoted(reason));
     const auto member = [&](std::string_view name, auto value) {
       answer.body.append(",\"").append(name).append("\":").append(std::to_string(value));
     };
@@ -99,7 +103,8 @@ AdminAnswer policy(const Shared& shared, const ClientRequest& request) {
 
 bool is_admin_path(std::string_view target) {
   const std::string_view path = path_of(target);
-  return path == "/health" || path == "/metrics" || path == "/replicas" || path == "/explain" || path == "/admin/policy";
+  return path == "/health" || path == "/metrics" || path == "/replicas" || path == "/explain" ||
+         path == "/admin/policy";
 }
 
 AdminAnswer answer_admin(Worker& worker, const ClientRequest& request) {
@@ -114,7 +119,9 @@ AdminAnswer answer_admin(Worker& worker, const ClientRequest& request) {
   if (path == "/health" && reads) {
     if (shared.stopping) return {503, "application/json", "{\"status\":\"stopping\"}\n"};
     const auto up = std::to_string(shared.fleet.up_count());
-    return {200, "application/json", "{\"status\":\"ok\",\"replicas_up\":" + up + ",\"replicas\":" + std::to_string(shared.fleet.size()) + "}\n"};
+    return {
+        200, "application/json",
+        "{\"status\":\"ok\",\"replicas_up\":" + up + ",\"replicas\":" + std::to_string(shared.fleet.size()) + "}\n"};
   }
   if (is_admin_path(path)) return error_answer(405, "method_not_allowed", "this path does not take that method");
   return error_answer(404, "not_found", "there is no such path here");

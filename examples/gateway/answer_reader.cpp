@@ -1,3 +1,4 @@
+// See answer_reader.hpp; the parsing of events is simdjson's.
 #include "gateway/answer_reader.hpp"
 
 #include <simdjson.h>
@@ -40,7 +41,8 @@ struct UsageReader {
   [[nodiscard]] UsageCounts result() const {
     UsageCounts all = counts;
     if (cache_read != kUnknown) all.cached_tokens = cache_read;
-    if (uncached != kUnknown) all.input_tokens = uncached + std::max<std::int64_t>(0, cache_read) + std::max<std::int64_t>(0, cache_write);
+    if (uncached != kUnknown)
+      all.input_tokens = uncached + std::max<std::int64_t>(0, cache_read) + std::max<std::int64_t>(0, cache_write);
     return all;
   }
 };
@@ -69,7 +71,7 @@ bool has_output(dom::object event) {
   }
   std::string_view type;
   if (event["type"].get(type) != simdjson::SUCCESS) return false;
-  if (type == "content_block_delta") return true;                                              // Messages
+  if (type == "content_block_delta") return true;                                                   // Messages
   return type.size() > 6 && type.substr(type.size() - 6) == ".delta" && non_empty(event, "delta");  // Responses
 }
 
@@ -156,7 +158,8 @@ struct AnswerReader::Impl {
     dom::object found;
     if (object["usage"].get(found) == simdjson::SUCCESS) usage.read(found);
     for (const auto name : {"response", "message"}) {  // Responses; Messages
-      if (object[name].get(inner) == simdjson::SUCCESS && inner["usage"].get(found) == simdjson::SUCCESS) usage.read(found);
+      if (object[name].get(inner) == simdjson::SUCCESS && inner["usage"].get(found) == simdjson::SUCCESS)
+        usage.read(found);
     }
   }
 

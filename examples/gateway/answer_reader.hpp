@@ -26,12 +26,12 @@ class TopLevelMember {
   static constexpr std::size_t kMostBytes = 16'384;
 
   std::string key_;
-  std::string name_;   // of the member at depth 1 that is being read
+  std::string name_;  // of the member at depth 1 that is being read
   std::string value_;
   int depth_ = 0;
   bool in_string_ = false;
   bool escaped_ = false;
-  bool in_name_ = false;    // the next string at depth 1 is a member's name
+  bool in_name_ = false;  // the next string at depth 1 is a member's name
   bool capturing_ = false;
 };
 

@@ -1,3 +1,4 @@
+// The client's side of an exchange, see client.hpp.
 #include "gateway/client.hpp"
 
 #include <sys/socket.h>
@@ -57,10 +58,12 @@ Awaitable<void> Client::refuse(const error_code& error, std::uint64_t max_body_b
   keep_alive_ = false;
   head_only_ = false;
   counters_.answered(status);
-  co_await send(status, "application/json",
-                examples::openai_error(too_large ? "the body is larger than " + std::to_string(max_body_bytes) + " bytes"
-                                                 : "not an HTTP request: " + error.message(),
-                                       "invalid_request_error", too_large ? "too_large" : "malformed"));
+  // Named, since GCC 12 destroys some temporaries of a co_await expression twice.
+  std::string message = "not an HTTP request: " + error.message();
+  if (too_large) message = "the body is larger than " + std::to_string(max_body_bytes) + " bytes";
+  const std::string body =
+      examples::openai_error(message, "invalid_request_error", too_large ? "too_large" : "malformed");
+  co_await send(status, "application/json", body);
   error_code read_error;
   stream_.socket().shutdown(examples::tcp::socket::shutdown_send, read_error);
   stream_.expires_after(std::chrono::seconds(1));
@@ -105,8 +108,8 @@ void Client::failed(const error_code& error) {
   if (on_gone_) on_gone_();
 }
 
-Awaitable<void> Client::begin(ResponseHead head) {
-  http::response<http::empty_body> response{std::move(head)};
+Awaitable<void> Client::begin(const ResponseHead& head) {
+  http::response<http::empty_body> response{head};
   status_ = response.result_int();
   response.version(version_);
   const bool no_body = head_only_ || status_ == 204 || status_ == 304;
@@ -140,13 +143,13 @@ Awaitable<void> Client::end() {
   failed(error);
 }
 
-Awaitable<void> Client::send(unsigned status, std::string_view type, std::string body, int retry_after_s) {
+Awaitable<void> Client::send(unsigned status, std::string_view type, const std::string& body, int retry_after_s) {
   http::response<http::string_body> response;
   response.result(status);
   response.version(version_);
   response.set(http::field::content_type, beast::string_view(type.data(), type.size()));
   if (retry_after_s > 0) response.set(http::field::retry_after, std::to_string(retry_after_s));
-  response.body() = std::move(body);
+  response.body() = body;
   response.keep_alive(keep_alive_);
   response.prepare_payload();
   if (head_only_) response.body().clear();  // the head still says how long it would be

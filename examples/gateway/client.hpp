@@ -32,12 +32,12 @@ class Client : public std::enable_shared_from_this<Client> {
   bool end_exchange();
 
   /// Starts an answer whose body follows in pieces. Its length is as the head says, else it is sent in chunks.
-  Awaitable<void> begin(ResponseHead head);
+  Awaitable<void> begin(const ResponseHead& head);
   Awaitable<void> write(std::string_view piece);
   /// The body is complete.
   Awaitable<void> end();
   /// A whole answer of the gateway's own.
-  Awaitable<void> send(unsigned status, std::string_view type, std::string body, int retry_after_s = 0);
+  Awaitable<void> send(unsigned status, std::string_view type, const std::string& body, int retry_after_s = 0);
   /// The answer cannot be completed: the connection is closed, so that the client does not take half for the whole.
   void cut();
 

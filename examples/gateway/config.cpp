@@ -1,27 +1,36 @@
+// The table of options, and the command line.
 #include "gateway/config.hpp"
-
-#include <simdjson.h>
 
 #include <charconv>
 #include <fstream>
-#include <functional>
 #include <iterator>
 
 #include "common/text.hpp"
-#include "warmroute/route/policy_json.hpp"
+#include "gateway/config_options.hpp"
 #include "warmroute/trace/replica_model.hpp"
 
 namespace warmroute::gateway {
+
+std::string set_address(std::string_view address, ReplicaConfig& replica) {
+  const auto url = examples::parse_base_url(address);
+  if (!url) return url.error().message;
+  if (!url->path.empty()) return "'" + std::string(address) + "': a replica's address has no path";
+  replica.host = url->host;
+  replica.port = url->port;
+  return {};
+}
+
+std::string add_replica(Config& config, std::string_view text) {
+  const auto equals = text.find('=');
+  const std::string_view address = equals == std::string_view::npos ? text : text.substr(equals + 1);
+  ReplicaConfig replica;
+  replica.spec.name = text.substr(0, equals == std::string_view::npos ? text.size() : equals);
+  auto fault = set_address(address, replica);
+  if (fault.empty()) config.replicas.push_back(std::move(replica));
+  return fault;
+}
+
 namespace {
-
-using examples::parse_base_url;
-using Faults = std::vector<std::string>;
-
-/// One option: `--some-name value`, or "some_name": value in the file. `apply` returns what is wrong with the value.
-struct Option {
-  std::string_view name, value, help;
-  std::function<std::string(Config&, std::string_view)> apply;
-};
 
 template <class Number>
 std::string read_number(std::string_view text, Number low, Number high, Number& out) {
@@ -57,26 +66,6 @@ auto duration(std::chrono::milliseconds Config::*member) {
   };
 }
 
-std::string set_address(std::string_view address, ReplicaConfig& replica) {
-  const auto url = parse_base_url(address);
-  if (!url) return url.error().message;
-  if (!url->path.empty()) return "'" + std::string(address) + "': a replica's address has no path";
-  replica.host = url->host;
-  replica.port = url->port;
-  return {};
-}
-
-/// "name=host:port", or "host:port", which is its own name.
-std::string add_replica(Config& config, std::string_view text) {
-  const auto equals = text.find('=');
-  const std::string_view address = equals == std::string_view::npos ? text : text.substr(equals + 1);
-  ReplicaConfig replica;
-  replica.spec.name = text.substr(0, equals == std::string_view::npos ? text.size() : equals);
-  auto fault = set_address(address, replica);
-  if (fault.empty()) config.replicas.push_back(std::move(replica));
-  return fault;
-}
-
 std::string set_algorithm(Config& config, std::string_view name) {
   const auto algorithm = algorithm_from_name(name);
   if (algorithm) {
@@ -99,17 +88,22 @@ const std::vector<Option>& options() {
       {"config", "FILE", "JSON file with any of these options; flags win", nullptr},
       {"address", "ADDRESS", "IP address to listen on (127.0.0.1)", text(&Config::address)},
       {"port", "PORT", "port of the clients; 0: any free one (8080)", number(&Config::port, 0, 65535)},
-      {"admin_port", "PORT", "metrics, explain, replicas and admin listen here alone; 0: any free one", number(&Config::admin_port, 0, 65535)},
+      {"admin_port", "PORT", "metrics, explain, replicas and admin listen here alone; 0: any free one",
+       number(&Config::admin_port, 0, 65535)},
       {"threads", "N", "threads that serve (1)", number(&Config::threads, 1, 64)},
       {"replica", "[NAME=]HOST:PORT", "a model server; as often as there are any", add_replica},
       {"model", "NAME", "model of the replicas that name none (they serve every model)", text(&Config::model)},
       {"policy", "ALGORITHM", "cost, round_robin, least_requests, ... (cost)", set_algorithm},
       {"block_size", "TOKENS", "tokens per block of the prefix index (16)",
        [](Config& c, std::string_view v) { return read_number<std::uint32_t>(v, 1, 512, c.policy.block_size); }},
-      {"profile", "NAME", "hardware profile whose speed is assumed: 8b-a100, 8b-h100, 70b-8xa100, 70b-8xh100", text(&Config::profile)},
-      {"time_scale", "X", "the hardware runs so many times faster than its profile (1)", number(&Config::time_scale, 0.001, 10'000)},
+      {"profile", "NAME", "hardware profile whose speed is assumed: 8b-a100, 8b-h100, 70b-8xa100, 70b-8xh100",
+       text(&Config::profile)},
+      {"time_scale", "X", "the hardware runs so many times faster than its profile (1)",
+       number(&Config::time_scale, 0.001, 10'000)},
       {"capacity_tokens", "N", "KV cache of one replica, where it does not say itself (400000)",
-       [](Config& c, std::string_view v) { return read_number<std::int64_t>(v, 1, 1'000'000'000'000, c.policy.capacity_tokens); }},
+       [](Config& c, std::string_view v) {
+         return read_number<std::int64_t>(v, 1, 1'000'000'000'000, c.policy.capacity_tokens);
+       }},
       {"tokenizer", "toy|none", "toy: the simulated model server's; none: blocks of text (none)", set_tokenizer},
       {"connect_timeout_ms", "MS", "to reach a replica (2000)", duration(&Config::connect_timeout)},
       {"first_token_timeout_ms", "MS", "until a stream's first token (120000)", duration(&Config::first_token_timeout)},
@@ -117,125 +111,24 @@ const std::vector<Option>& options() {
       {"total_timeout_ms", "MS", "of a request with all its attempts (600000)", duration(&Config::total_timeout)},
       {"client_timeout_ms", "MS", "for a client to send its request (75000)", duration(&Config::client_timeout)},
       {"shutdown_timeout_ms", "MS", "for what is in flight at SIGTERM (30000)", duration(&Config::shutdown_timeout)},
-      {"probe_interval_ms", "MS", "between looks at a replica that is down, at first (500)", duration(&Config::probe_interval)},
+      {"probe_interval_ms", "MS", "between looks at a replica that is down, at first (500)",
+       duration(&Config::probe_interval)},
       {"max_attempts", "N", "replicas that one request is sent to at most (3)", number(&Config::max_attempts, 1, 16)},
       {"retry_percent", "N", "retries, in percent of the requests (10)", number(&Config::retry_percent, 0, 100)},
       {"retry_start", "N", "retries that are there from the start (10)", number(&Config::retry_start, 0, 10'000)},
       {"retry_burst", "N", "retries that can be saved up (100)", number(&Config::retry_burst, 0, 10'000)},
-      {"failures_to_down", "N", "failures in a row that take a replica down (3)", number(&Config::failures_to_down, 1, 1'000)},
-      {"max_body_bytes", "N", "largest request body (33554432)", number(&Config::max_body_bytes, 1, (std::int64_t{1} << 32) - 1)},
+      {"failures_to_down", "N", "failures in a row that take a replica down (3)",
+       number(&Config::failures_to_down, 1, 1'000)},
+      {"max_body_bytes", "N", "largest request body (33554432)",
+       number(&Config::max_body_bytes, 1, (std::int64_t{1} << 32) - 1)},
   };
   return all;
 }
 
-const Option* find_option(std::string_view name) {
-  for (const auto& option : options()) {
-    if (option.name == name) return &option;
-  }
-  return nullptr;
-}
-
-/// returns: a scalar as a flag would spell it; nothing for objects, lists, booleans and null.
-std::string scalar(simdjson::dom::element value, bool& fine) {
-  fine = value.is_string() || value.is_number();
-  if (value.is_string()) return std::string(value.get_string().value_unsafe());
-  return simdjson::minify(value);
-}
-
-void read_replica_member(std::string_view key, simdjson::dom::element value, ReplicaConfig& replica, Faults& faults) {
-  const auto fault = [&](std::string_view what) {
-    faults.push_back("replica '" + replica.spec.name + "': " + std::string(key) + ": " + std::string(what));
-  };
-  std::string_view string;
-  if (key == "adapters") {
-    replica.spec.any_adapter = false;
-    simdjson::dom::array list;
-    if (value.get(list) != simdjson::SUCCESS) return fault("must be a list of names");
-    for (const auto item : list) {
-      if (item.get(string) != simdjson::SUCCESS) return fault("must be a list of names");
-      replica.spec.adapters.emplace_back(string);
-    }
-    return;
-  }
-  if (key == "weight") {
-    if (value.get(replica.spec.weight) != simdjson::SUCCESS) fault("must be a number");
-    return;
-  }
-  if (key == "capacity_tokens") {
-    if (value.get(replica.spec.capacity_tokens) != simdjson::SUCCESS) fault("must be an integer");
-    return;
-  }
-  if (key == "dp_rank") {
-    std::uint64_t rank = 0;
-    if (value.get(rank) != simdjson::SUCCESS || rank > 65'535) return fault("must be an integer in 0..65535");
-    replica.spec.dp_rank = static_cast<std::uint32_t>(rank);
-    return;
-  }
-  if (value.get(string) != simdjson::SUCCESS) return fault("must be a string");
-  if (key == "name") {
-    replica.spec.name = string;
-  } else if (key == "address") {
-    if (const auto wrong = set_address(string, replica); !wrong.empty()) fault(wrong);
-  } else if (key == "model") {
-    replica.spec.pool = string;
-  } else if (key == "ring_id") {
-    replica.spec.ring_id = string;
-  } else if (key == "profile") {
-    replica.profile = string;
-  } else {
-    fault("there is no such member");
-  }
-}
-
-void read_replicas(simdjson::dom::element value, Config& config, Faults& faults) {
-  simdjson::dom::array list;
-  if (value.get(list) != simdjson::SUCCESS) {
-    faults.emplace_back("replicas: must be a list of \"name=host:port\" or objects");
-    return;
-  }
-  for (const auto item : list) {
-    std::string_view string;
-    simdjson::dom::object object;
-    if (item.get(string) == simdjson::SUCCESS) {
-      if (const auto fault = add_replica(config, string); !fault.empty()) faults.push_back("replicas: " + fault);
-    } else if (item.get(object) == simdjson::SUCCESS) {
-      ReplicaConfig replica;
-      if (object["name"].get(string) == simdjson::SUCCESS) replica.spec.name = string;
-      for (const auto member : object) read_replica_member(member.key, member.value, replica, faults);
-      if (replica.host.empty()) faults.push_back("replica '" + replica.spec.name + "': address is missing");
-      if (replica.spec.name.empty()) replica.spec.name = replica.host + ":" + std::to_string(replica.port);
-      config.replicas.push_back(std::move(replica));
-    } else {
-      faults.emplace_back("replicas: must be a list of \"name=host:port\" or objects");
-    }
-  }
-}
-
-void read_member(std::string_view key, simdjson::dom::element value, Config& config, Faults& faults) {
-  if (key == "replicas") return read_replicas(value, config, faults);
-  if (key == "policy" && value.is_object()) {
-    auto policy = policy_from_json(std::string(simdjson::minify(value)), config.policy);
-    if (policy) {
-      config.policy = *policy;
-    } else {
-      faults.push_back(policy.error().message);
-    }
-    return;
-  }
-  const Option* option = find_option(key);
-  if (option == nullptr || !option->apply || key == "replica") {
-    faults.push_back(std::string(key) + ": there is no such option");
-    return;
-  }
-  bool fine = false;
-  const std::string word = scalar(value, fine);
-  const std::string fault = fine ? option->apply(config, word) : "must be a string or a number";
-  if (!fault.empty()) faults.push_back(std::string(key) + ": " + fault);
-}
-
 /// Turns names of profiles into rates; checks what no single option can.
 void complete(Config& config, Faults& faults) {
-  if (config.replicas.empty()) faults.emplace_back("replica: at least one model server is needed, e.g. --replica gpu-0=127.0.0.1:8000");
+  if (config.replicas.empty())
+    faults.emplace_back("replica: at least one model server is needed, e.g. --replica gpu-0=127.0.0.1:8000");
   for (auto& replica : config.replicas) {
     if (replica.spec.pool.empty()) replica.spec.pool = config.model;
     const std::string& name = replica.profile.empty() ? config.profile : replica.profile;
@@ -245,9 +138,12 @@ void complete(Config& config, Faults& faults) {
         faults.push_back("replica '" + replica.spec.name + "': there is no hardware profile '" + name + "'");
         continue;
       }
-      const auto scaled = [&](std::int64_t ps) { return static_cast<std::int64_t>(static_cast<double>(ps) / config.time_scale); };
-      replica.spec.rates = {scaled(profile->floor_ps) / 1'000, scaled(profile->per_token_ps), scaled(profile->per_pair_ps),
-                            scaled(profile->per_context_ps), scaled(profile->overhead_ps) / 1'000};
+      const auto scaled = [&](std::int64_t ps) {
+        return static_cast<std::int64_t>(static_cast<double>(ps) / config.time_scale);
+      };
+      replica.spec.rates = {scaled(profile->floor_ps) / 1'000, scaled(profile->per_token_ps),
+                            scaled(profile->per_pair_ps), scaled(profile->per_context_ps),
+                            scaled(profile->overhead_ps) / 1'000};
     }
     if (const auto valid = validate(replica.spec); !valid) faults.push_back(valid.error().message);
   }
@@ -256,14 +152,11 @@ void complete(Config& config, Faults& faults) {
 
 }  // namespace
 
-std::vector<std::string> read_config_json(std::string_view json, Config& config) {
-  Faults faults;
-  simdjson::dom::parser parser;
-  simdjson::dom::object object;
-  const auto error = parser.parse(json.data(), json.size()).get(object);
-  if (error != simdjson::SUCCESS) return {std::string("not a JSON object: ") + simdjson::error_message(error)};
-  for (const auto member : object) read_member(member.key, member.value, config, faults);
-  return faults;
+const Option* find_option(std::string_view name) {
+  for (const auto& option : options()) {
+    if (option.name == name) return &option;
+  }
+  return nullptr;
 }
 
 Result<Config> read_config(const std::vector<std::string>& arguments) {
@@ -305,7 +198,8 @@ Result<Config> read_config(const std::vector<std::string>& arguments) {
 }
 
 std::string config_help() {
-  std::string help = "usage: warmroute-gateway --replica [NAME=]HOST:PORT [--replica ...] [options]\n\n"
+  std::string help =
+      "usage: warmroute-gateway --replica [NAME=]HOST:PORT [--replica ...] [options]\n\n"
       "An OpenAI-compatible proxy that sends each request to the model server that answers it soonest.\n\n";
   for (const auto& option : options()) {
     std::string left = "  --" + std::string(option.name) + " " + std::string(option.value);

@@ -27,8 +27,8 @@ struct Config {
   std::int64_t admin_port = -1;  ///< -1: the same port as clients'; 0: any free one
   std::int64_t threads = 1;
   std::string tokenizer = "none";
-  std::string model;    ///< of all replicas that name none; empty = they serve every model
-  std::string profile;  ///< hardware profile of all replicas that name none; empty = the library's default rates
+  std::string model;      ///< of all replicas that name none; empty = they serve every model
+  std::string profile;    ///< hardware profile of all replicas that name none; empty = the library's default rates
   double time_scale = 1;  ///< how much faster than its profile the hardware runs; simulated model servers do that
   Policy policy;
   std::vector<ReplicaConfig> replicas;

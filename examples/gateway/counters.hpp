@@ -29,10 +29,10 @@ struct Counters {
   std::array<Count, 4> timeouts{};    ///< by Timeout
   Count retries_refused{0};           ///< the budget was empty
   Count client_aborts{0};
-  Count answers_cut{0};               ///< streams that broke after the first byte had been passed on
+  Count answers_cut{0};  ///< streams that broke after the first byte had been passed on
   Count upstream_opened{0};
   Count upstream_reused{0};
-  Count upstream_stale{0};            ///< kept-alive connections that the model server had closed meanwhile
+  Count upstream_stale{0};  ///< kept-alive connections that the model server had closed meanwhile
   std::atomic<std::int64_t> upstream_connections{0};
   std::atomic<std::int64_t> client_connections{0};
   std::atomic<std::int64_t> requests_in_flight{0};
@@ -40,8 +40,12 @@ struct Counters {
   void answered(unsigned status) noexcept {
     requests[status < requests.size() ? status : 0].fetch_add(1, std::memory_order_relaxed);
   }
-  void retried(RetryCause cause) noexcept { retries[static_cast<std::size_t>(cause)].fetch_add(1, std::memory_order_relaxed); }
-  void timed_out(Timeout which) noexcept { timeouts[static_cast<std::size_t>(which)].fetch_add(1, std::memory_order_relaxed); }
+  void retried(RetryCause cause) noexcept {
+    retries[static_cast<std::size_t>(cause)].fetch_add(1, std::memory_order_relaxed);
+  }
+  void timed_out(Timeout which) noexcept {
+    timeouts[static_cast<std::size_t>(which)].fetch_add(1, std::memory_order_relaxed);
+  }
 };
 
 /// Adds one to a gauge for as long as it lives.

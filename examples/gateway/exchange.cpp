@@ -1,3 +1,4 @@
+// The routing half of an exchange: what the router is asked, what its verdicts mean, when to try again.
 #include "gateway/exchange.hpp"
 
 #include <algorithm>
@@ -16,7 +17,9 @@ using examples::error_code;
 using examples::into;
 
 Exchange::Exchange(Worker& worker, Client& client, const ClientRequest& request)
-    : worker_(worker), client_(client), request_(request),
+    : worker_(worker),
+      client_(client),
+      request_(request),
       deadline_(std::chrono::steady_clock::now() + worker.shared.config.total_timeout) {
   if (request.method() != http::verb::post) return;
   if (const auto api = api_for_path(view(request.target()))) api_ = *api;
@@ -34,8 +37,9 @@ Awaitable<void> Exchange::run() {
   for (;;) {
     if (const auto bad = choose(choice)) {
       const bool too_large = bad->code == Code::too_large;
-      const std::string where = bad->offset == kNoOffset ? "" : " (byte " + std::to_string(bad->offset) + ")";
-      co_await send_error(too_large ? 413 : 400, "invalid_request_error", code_name(bad->code), bad->message + where);
+      std::string message = bad->message;
+      if (bad->offset != kNoOffset) message += " (byte " + std::to_string(bad->offset) + ")";
+      co_await send_error(too_large ? 413 : 400, "invalid_request_error", code_name(bad->code), message);
       break;
     }
     if (choice.upstream == nullptr) {
@@ -49,7 +53,8 @@ Awaitable<void> Exchange::run() {
     shared.fleet.report(*choice.upstream, failure->report);
     if (client_.gone()) break;
     if (!failure->retry) {
-      co_await send_error(failure->status, "upstream_error", failure->code, choice.upstream->name + ": " + failure->report.reason);
+      const std::string message = choice.upstream->name + ": " + failure->report.reason;
+      co_await send_error(failure->status, "upstream_error", failure->code, message);
       break;
     }
   }
@@ -119,25 +124,37 @@ bool Exchange::may_retry(RetryCause cause) {
 
 /// A decision without a replica is no error of the gateway: its verdict says what to tell the client.
 Awaitable<void> Exchange::refuse(const Decision& decision) {
-  const auto retry_after_s = static_cast<int>(std::clamp<std::int64_t>((decision.retry_after.value + 999'999'999) / 1'000'000'000, 1, 3'600));
-  const auto code = verdict_name(decision.verdict);
+  unsigned status = 503;
+  std::string_view type = "service_unavailable", code = verdict_name(decision.verdict);
+  std::string message = "no replica can take the request now";
   switch (decision.verdict) {
-    case Verdict::no_pool: co_return co_await send_error(404, "invalid_request_error", "model_not_found", "no replica serves this model");
-    case Verdict::no_adapter: co_return co_await send_error(404, "invalid_request_error", "adapter_not_found", "no replica that is up carries this adapter");
+    case Verdict::no_pool: status = 404, code = "model_not_found", message = "no replica serves this model"; break;
+    case Verdict::no_adapter:
+      status = 404, code = "adapter_not_found", message = "no replica that is up carries this adapter";
+      break;
     case Verdict::not_permitted:
-    case Verdict::no_permitted_pool: co_return co_await send_error(403, "invalid_request_error", code, "policy does not permit this request");
-    case Verdict::saturated: co_return co_await send_error(429, "rate_limit_error", code, "all replicas are at their limits", retry_after_s);
+    case Verdict::no_permitted_pool: status = 403, message = "policy does not permit this request"; break;
+    case Verdict::saturated:
+      status = 429, type = "rate_limit_error", message = "all replicas are at their limits";
+      break;
     case Verdict::routed:
     case Verdict::no_replica:
     case Verdict::all_excluded:
     case Verdict::ticket_table_full: break;
   }
-  co_await send_error(503, "service_unavailable", code, "no replica can take the request now", retry_after_s);
+  if (status < 429) {
+    co_await send_error(status, "invalid_request_error", code, message);
+  } else {
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    const auto wait_s = std::clamp<std::int64_t>((decision.retry_after.value + kSecond - 1) / kSecond, 1, 3'600);
+    co_await send_error(status, type, code, message, static_cast<int>(wait_s));
+  }
 }
 
-Awaitable<void> Exchange::send_error(unsigned status, std::string_view type, std::string_view code, const std::string& message,
-                                     int retry_after_s) {
-  co_await client_.send(status, "application/json", examples::openai_error(message, type, code), retry_after_s);
+Awaitable<void> Exchange::send_error(unsigned status, std::string_view type, std::string_view code,
+                                     const std::string& message, int retry_after_s) {
+  const std::string body = examples::openai_error(message, type, code);
+  co_await client_.send(status, "application/json", body, retry_after_s);
 }
 
 }  // namespace warmroute::gateway

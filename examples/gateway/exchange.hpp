@@ -50,21 +50,23 @@ class Exchange {
   Awaitable<std::optional<Failure>> send_and_read_head(const Upstream& upstream, std::optional<Parser>& parser);
   Awaitable<examples::error_code> exchange_heads(const Upstream& upstream, Parser& parser);
   Awaitable<std::optional<Failure>> relay(Choice& choice, Parser& parser);
-  Awaitable<void> finish(Choice& choice, Parser& parser, AnswerReader& reader);
+  void settle(Choice& choice, Parser& parser, AnswerReader& reader);
 
+  static Failure cancelled();
   Failure not_connected(const examples::error_code& error);
   Failure broken(const examples::error_code& error, bool first_seen);
   void count_timeout(Failure& failure, Timeout which);
   [[nodiscard]] TimePoint token_deadline(bool first_seen) const;
 
   Awaitable<void> refuse(const Decision& decision);
-  Awaitable<void> send_error(unsigned status, std::string_view type, std::string_view code, const std::string& message, int retry_after_s = 0);
+  Awaitable<void> send_error(unsigned status, std::string_view type, std::string_view code, const std::string& message,
+                             int retry_after_s = 0);
 
   Worker& worker_;
   Client& client_;
   const ClientRequest& request_;
-  const TimePoint deadline_;       // of all attempts together
-  std::optional<BodyApi> api_;     // nothing: not routed, any replica will do
+  const TimePoint deadline_;    // of all attempts together
+  std::optional<BodyApi> api_;  // nothing: not routed, any replica will do
   bool stream_wanted_ = false;
   TimePoint sent_at_{};
   std::shared_ptr<Connection> upstream_;  // of the attempt under way

@@ -25,7 +25,9 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::attempt(Choice& choice) {
   const ResponseHead& head = parser->get();
   const Outcome outcome = outcome_of_status(head.result_int());
   if (worth_a_retry(head.result_int())) {
-    Failure failure{{outcome, false, retry_after_of(head), "status " + std::to_string(head.result_int())}, head.result_int(), "upstream_status"};
+    Failure failure{{outcome, false, retry_after_of(head), "status " + std::to_string(head.result_int())},
+                    head.result_int(),
+                    "upstream_status"};
     failure.retry = may_retry(outcome == Outcome::backpressure ? RetryCause::backpressure : RetryCause::server_error);
     if (failure.retry) co_return failure;  // else the client gets to see it, with its body
   }
@@ -34,17 +36,19 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::attempt(Choice& choice) {
 
 /// Over an idle connection if there is one. If that fails before a single byte of an answer, the model server had closed it
 /// meanwhile: once more over a fresh one, which is not a retry.
-Awaitable<std::optional<Exchange::Failure>> Exchange::send_and_read_head(const Upstream& upstream, std::optional<Parser>& parser) {
+Awaitable<std::optional<Exchange::Failure>> Exchange::send_and_read_head(const Upstream& upstream,
+                                                                         std::optional<Parser>& parser) {
   const Shared& shared = worker_.shared;
   upstream_ = worker_.pool.take(upstream);
   for (;;) {
     if (!upstream_) {
       upstream_ = worker_.pool.make();
-      const auto connect_deadline = std::min(deadline_, std::chrono::steady_clock::now() + shared.config.connect_timeout);
+      const auto connect_deadline =
+          std::min(deadline_, std::chrono::steady_clock::now() + shared.config.connect_timeout);
       const error_code error = co_await upstream_->connect(upstream.host, upstream.port, connect_deadline);
       if (error) co_return not_connected(error);
     }
-    if (client_.gone()) co_return Failure{{Outcome::cancelled, false, Nanos{0}, {}}, kClientGone, {}};
+    if (client_.gone()) co_return cancelled();
     parser.emplace();
     const error_code error = co_await exchange_heads(upstream, *parser);
     if (!error) co_return std::nullopt;
@@ -56,7 +60,8 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::send_and_read_head(const U
 }
 
 Awaitable<error_code> Exchange::exchange_heads(const Upstream& upstream, Parser& parser) {
-  const auto request = upstream_request(request_, upstream.host + ":" + std::to_string(upstream.port), upstream.dp_rank);
+  const auto request =
+      upstream_request(request_, upstream.host + ":" + std::to_string(upstream.port), upstream.dp_rank);
   const std::shared_ptr<Connection> connection = upstream_;
   error_code error;
   connection->stream.expires_at(deadline_);
@@ -104,29 +109,32 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::relay(Choice& choice, Pars
       first_seen = true;
       choice.ticket.first_token();
     }
+    if (parser.is_done()) settle(choice, parser, reader);
     if (!client_.begun() && (got != 0 || parser.is_done())) {
       if (worker_.shared.stopping) client_.close_after_answer();
-      co_await client_.begin(client_head(parser.get(), choice.upstream->name));
+      const ResponseHead head = client_head(parser.get(), choice.upstream->name);
+      co_await client_.begin(head);
     }
     co_await client_.write(bytes);
-    if (client_.gone()) co_return Failure{{Outcome::cancelled, false, Nanos{0}, {}}, kClientGone, {}};
+    if (client_.gone()) co_return cancelled();
     if (parser.is_done()) break;
   }
-  co_await finish(choice, parser, reader);
+  co_await client_.end();
   co_return std::nullopt;
 }
 
-/// The answer came whole: settle the ticket before the client may send its next request, then keep the connection.
-Awaitable<void> Exchange::finish(Choice& choice, Parser& parser, AnswerReader& reader) {
+/// The model server's answer is whole. The books are settled before the client has it all and may ask again.
+void Exchange::settle(Choice& choice, Parser& parser, AnswerReader& reader) {
   const Outcome outcome = outcome_of_status(parser.get().result_int());
   if (outcome == Outcome::finished) {
     choice.ticket.finish(reader.finish());
   } else {
     choice.ticket.fail(outcome);
   }
-  worker_.shared.fleet.report(*choice.upstream, {outcome, false, retry_after_of(parser.get()), "status " + std::to_string(parser.get().result_int())});
-  if (parser.keep_alive() && upstream_->buffer.size() == 0) worker_.pool.give_back(*choice.upstream, std::exchange(upstream_, nullptr));
-  co_await client_.end();
+  worker_.shared.fleet.report(*choice.upstream, {outcome, false, retry_after_of(parser.get()),
+                                                 "status " + std::to_string(parser.get().result_int())});
+  if (parser.keep_alive() && upstream_->buffer.size() == 0)
+    worker_.pool.give_back(*choice.upstream, std::exchange(upstream_, nullptr));
 }
 
 // ---------------------------------------------------------------- what went wrong
@@ -135,7 +143,8 @@ Awaitable<void> Exchange::finish(Choice& choice, Parser& parser, AnswerReader& r
 TimePoint Exchange::token_deadline(bool first_seen) const {
   const Config& config = worker_.shared.config;
   if (!stream_wanted_) return deadline_;
-  const TimePoint due = first_seen ? std::chrono::steady_clock::now() + config.inter_token_timeout : sent_at_ + config.first_token_timeout;
+  const TimePoint due = first_seen ? std::chrono::steady_clock::now() + config.inter_token_timeout
+                                   : sent_at_ + config.first_token_timeout;
   return std::min(deadline_, due);
 }
 
@@ -143,13 +152,24 @@ void Exchange::count_timeout(Failure& failure, Timeout which) {
   worker_.shared.counters.timed_out(which);
   failure.report.outcome = Outcome::timeout;
   failure.report.reason = std::string(kTimeouts[static_cast<std::size_t>(which)]) + " timeout";
-  constexpr std::array<std::string_view, 4> kCodes{"connect_timeout", "first_token_timeout", "inter_token_timeout", "total_timeout"};
+  constexpr std::array<std::string_view, 4> kCodes{"connect_timeout", "first_token_timeout", "inter_token_timeout",
+                                                   "total_timeout"};
   failure.code = kCodes[static_cast<std::size_t>(which)];
   failure.status = 504;
 }
 
+// Failures are made by functions: GCC 12 destroys an aggregate that is made in co_return twice.
+Exchange::Failure Exchange::cancelled() {
+  Failure failure;
+  failure.report.outcome = Outcome::cancelled;
+  failure.status = kClientGone;
+  return failure;
+}
+
 Exchange::Failure Exchange::not_connected(const error_code& error) {
-  Failure failure{{Outcome::connect_error, error == asio::error::connection_refused, Nanos{0}, error.message()}, 502, "connect_error"};
+  Failure failure{{Outcome::connect_error, error == asio::error::connection_refused, Nanos{0}, error.message()},
+                  502,
+                  "connect_error"};
   if (client_.gone()) {
     failure.report.outcome = Outcome::cancelled;
     return failure;

@@ -1,3 +1,4 @@
+// Health from outcomes, and the probes of what is down.
 #include "gateway/fleet.hpp"
 
 #include <algorithm>
@@ -56,7 +57,8 @@ void Fleet::report(const Upstream& which, const Report& report) {
     case Outcome::timeout:
       upstream.failures += 1;
       upstream.refused |= report.refused;
-      if (!upstream.down && (report.refused || upstream.failures >= config_.failures_to_down)) take_down(upstream, report.reason);
+      if (!upstream.down && (report.refused || upstream.failures >= config_.failures_to_down))
+        take_down(upstream, report.reason);
       return;
     case Outcome::cancelled:
     case Outcome::client_error:
@@ -86,7 +88,8 @@ const Upstream* Fleet::any_up(const std::vector<ReplicaId>& excluded) {
 
 std::size_t Fleet::up_count() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<std::size_t>(std::count_if(upstreams_.begin(), upstreams_.end(), [](const auto& u) { return !u->down; }));
+  return static_cast<std::size_t>(
+      std::count_if(upstreams_.begin(), upstreams_.end(), [](const auto& u) { return !u->down; }));
 }
 
 void Fleet::take_down(Upstream& upstream, const std::string& reason) {
@@ -94,12 +97,13 @@ void Fleet::take_down(Upstream& upstream, const std::string& reason) {
   upstream.reason = reason;
   (void)router_.set_health(upstream.id, Health::down, reason, now());
   std::fprintf(stderr, "replica %s is down: %s\n", upstream.name.c_str(), reason.c_str());
-  asio::co_spawn(prober_, probe(upstream), asio::detached);
+  asio::post(prober_, [this, &upstream] { asio::co_spawn(prober_, probe(upstream), asio::detached); });
 }
 
 void Fleet::take_up(Upstream& upstream) {
   if (upstream.refused) (void)router_.clear_cache(upstream.id, now());
-  std::fprintf(stderr, "replica %s is up again%s\n", upstream.name.c_str(), upstream.refused ? ", restarted: its cache is empty" : "");
+  std::fprintf(stderr, "replica %s is up again%s\n", upstream.name.c_str(),
+               upstream.refused ? ", restarted: its cache is empty" : "");
   upstream.down = upstream.refused = false;
   upstream.failures = 0;
   upstream.reason.clear();
@@ -130,7 +134,9 @@ Awaitable<Report> Fleet::probe_once(const Upstream& upstream) {
   Connection connection(prober_.get_executor());
   const auto deadline = std::chrono::steady_clock::now() + config_.connect_timeout;
   error_code error = co_await connection.connect(upstream.host, upstream.port, deadline);
-  if (error) co_return Report{Outcome::connect_error, error == asio::error::connection_refused, Nanos{0}, error.message()};
+  // A named result: GCC 12 destroys an aggregate that is made in co_return twice.
+  Report result{Outcome::connect_error, error == asio::error::connection_refused, Nanos{0}, error.message()};
+  if (error) co_return result;
   http::request<http::empty_body> request{http::verb::get, "/health", 11};
   request.set(http::field::host, upstream.host);
   request.set(http::field::connection, "close");
@@ -139,8 +145,8 @@ Awaitable<Report> Fleet::probe_once(const Upstream& upstream) {
   co_await http::async_write(connection.stream, request, into(error));
   if (!error) co_await http::async_read(connection.stream, connection.buffer, response, into(error));
   // A model server without /health answers 404 and lives.
-  const bool lives = !error && response.result_int() < 500;
-  co_return Report{lives ? Outcome::finished : Outcome::replica_error, false, Nanos{0}, error.message()};
+  result.outcome = !error && response.result_int() < 500 ? Outcome::finished : Outcome::replica_error;
+  co_return result;
 }
 
 }  // namespace warmroute::gateway

@@ -34,8 +34,8 @@ struct Upstream {
   std::uint32_t dp_rank = 0;
 
   bool down = false;
-  bool refused = false;             ///< a connection was refused in this downtime
-  std::int64_t failures = 0;        ///< in a row
+  bool refused = false;       ///< a connection was refused in this downtime
+  std::int64_t failures = 0;  ///< in a row
   Nanos busy_until{0};
   std::string reason;
 };

@@ -1,3 +1,4 @@
+// Threads, listeners and the end of it all.
 #include "gateway/gateway.hpp"
 
 #include <chrono>
@@ -54,7 +55,8 @@ Status listen(tcp::acceptor& acceptor, const std::string& address, std::uint16_t
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (!error) return {};
-  return Error{Code::io, "cannot listen on " + address + ":" + std::to_string(port) + ": " + error.message(), kNoOffset};
+  return Error{Code::io, "cannot listen on " + address + ":" + std::to_string(port) + ": " + error.message(),
+               kNoOffset};
 }
 
 }  // namespace
@@ -63,13 +65,19 @@ Status listen(tcp::acceptor& acceptor, const std::string& address, std::uint16_t
 // their worker's io_context.
 struct Gateway::Impl {
   explicit Impl(Config given)
-      : config(std::move(given)), router(router_options()), retries(config.retry_percent, config.retry_start, config.retry_burst),
-        upkeep_io(1), fleet(router, config, upkeep_io), acceptor(upkeep_io), admin_acceptor(upkeep_io) {}
+      : config(std::move(given)),
+        router(router_options()),
+        retries(config.retry_percent, config.retry_start, config.retry_burst),
+        upkeep_io(1),
+        fleet(router, config, upkeep_io),
+        acceptor(upkeep_io),
+        admin_acceptor(upkeep_io) {}
 
   Status open();
   Awaitable<void> accept(tcp::acceptor& from, bool serves_clients, bool serves_admin);
   Awaitable<void> serve(Worker& worker, std::shared_ptr<Client> client, bool serves_clients, bool serves_admin);
-  Awaitable<bool> answer(Worker& worker, Client& client, const ClientRequest& request, bool serves_clients, bool serves_admin);
+  Awaitable<bool> answer(Worker& worker, Client& client, const ClientRequest& request, bool serves_clients,
+                         bool serves_admin);
   Awaitable<void> upkeep();
   void close_clients(bool idle_only);
   Farewell stop();
@@ -94,7 +102,8 @@ Status Gateway::Impl::open() {
   if (auto open = listen(acceptor, config.address, config.port); !open) return open;
   const bool apart = config.admin_port >= 0;
   if (apart) {
-    if (auto open = listen(admin_acceptor, config.address, static_cast<std::uint16_t>(config.admin_port)); !open) return open;
+    if (auto open = listen(admin_acceptor, config.address, static_cast<std::uint16_t>(config.admin_port)); !open)
+      return open;
   }
   const Shared shared{config, router, fleet, counters, retries, stopping};
   for (std::int64_t i = 0; i < config.threads; ++i) {
@@ -124,15 +133,20 @@ Awaitable<void> Gateway::Impl::accept(tcp::acceptor& from, bool serves_clients, 
       continue;
     }
     auto client = std::make_shared<Client>(std::move(socket), counters);
-    asio::co_spawn(worker.io, serve(worker, std::move(client), serves_clients, serves_admin), asio::detached);
+    // Coroutines begin on the thread that runs them.
+    asio::post(worker.io, [this, &worker, client, serves_clients, serves_admin] {
+      asio::co_spawn(worker.io, serve(worker, client, serves_clients, serves_admin), asio::detached);
+    });
   }
 }
 
 /// One connection: request after request, until either side has had enough.
-Awaitable<void> Gateway::Impl::serve(Worker& worker, std::shared_ptr<Client> client, bool serves_clients, bool serves_admin) {
+Awaitable<void> Gateway::Impl::serve(Worker& worker, std::shared_ptr<Client> client, bool serves_clients,
+                                     bool serves_admin) {
   worker.clients.insert(client.get());
   for (bool keep = true; keep && !stopping;) {
-    const auto request = co_await client->read(config.client_timeout, static_cast<std::uint64_t>(config.max_body_bytes));
+    const auto request =
+        co_await client->read(config.client_timeout, static_cast<std::uint64_t>(config.max_body_bytes));
     if (!request) break;
     keep = co_await answer(worker, *client, *request, serves_clients, serves_admin);
   }
@@ -141,7 +155,8 @@ Awaitable<void> Gateway::Impl::serve(Worker& worker, std::shared_ptr<Client> cli
 }
 
 /// returns: whether the connection can take another request.
-Awaitable<bool> Gateway::Impl::answer(Worker& worker, Client& client, const ClientRequest& request, bool serves_clients, bool serves_admin) {
+Awaitable<bool> Gateway::Impl::answer(Worker& worker, Client& client, const ClientRequest& request, bool serves_clients,
+                                      bool serves_admin) {
   const auto target = view(request.target());
   const bool own = is_admin_path(target);
   if (serves_clients && !own) {
@@ -151,8 +166,10 @@ Awaitable<bool> Gateway::Impl::answer(Worker& worker, Client& client, const Clie
   }
   client.begin_exchange(request, std::chrono::steady_clock::now() + config.client_timeout, nullptr);
   const bool may = serves_admin || target == "/health";  // that one is for load balancers in front
-  AdminAnswer answer = may ? answer_admin(worker, request) : AdminAnswer{404, "application/json", "{}"};
-  co_await client.send(answer.status, answer.type, std::move(answer.body));
+  AdminAnswer answer;
+  answer.status = 404;
+  if (may) answer = answer_admin(worker, request);
+  co_await client.send(answer.status, answer.type, answer.body);
   co_return client.end_exchange();
 }
 

@@ -1,3 +1,4 @@
+// Heads and status codes, see heads.hpp.
 #include "gateway/heads.hpp"
 
 #include <algorithm>
@@ -14,9 +15,15 @@ namespace {
 
 /// RFC 9110 section 7.6.1: these concern one connection, as does whatever Connection names.
 bool one_connection_only(const http::fields& fields, const http::fields::value_type& field) {
-  constexpr std::array kNames{http::field::connection, http::field::keep_alive, http::field::proxy_authenticate,
-                              http::field::proxy_authorization, http::field::proxy_connection, http::field::te,
-                              http::field::trailer, http::field::transfer_encoding, http::field::upgrade};
+  constexpr std::array kNames{http::field::connection,
+                              http::field::keep_alive,
+                              http::field::proxy_authenticate,
+                              http::field::proxy_authorization,
+                              http::field::proxy_connection,
+                              http::field::te,
+                              http::field::trailer,
+                              http::field::transfer_encoding,
+                              http::field::upgrade};
   if (std::find(kNames.begin(), kNames.end(), field.name()) != kNames.end()) return true;
   return http::token_list(fields[http::field::connection]).exists(field.name_string());
 }
@@ -74,7 +81,8 @@ Nanos retry_after_of(const ResponseHead& head) noexcept {
 bool is_event_stream(const ResponseHead& head) noexcept {
   constexpr std::string_view kType = "text/event-stream";
   const auto type = head[http::field::content_type];
-  return type.size() >= kType.size() && beast::iequals(type.substr(0, kType.size()), beast::string_view(kType.data(), kType.size()));
+  return type.size() >= kType.size() &&
+         beast::iequals(type.substr(0, kType.size()), beast::string_view(kType.data(), kType.size()));
 }
 
 }  // namespace warmroute::gateway

@@ -35,17 +35,20 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "warmroute-gateway: %s\n", started.error().message.c_str());
     return 1;
   }
-  std::printf("warmroute-gateway on %s:%u, %zu replicas, policy %s\n", config->address.c_str(), unsigned{(*started)->port()},
-              config->replicas.size(), std::string(warmroute::algorithm_name(config->policy.algorithm)).c_str());
-  if (config->admin_port >= 0) std::printf("admin on %s:%u\n", config->address.c_str(), unsigned{(*started)->admin_port()});
+  std::printf("warmroute-gateway on %s:%u, %zu replicas, policy %s\n", config->address.c_str(),
+              unsigned{(*started)->port()}, config->replicas.size(),
+              std::string(warmroute::algorithm_name(config->policy.algorithm)).c_str());
+  if (config->admin_port >= 0)
+    std::printf("admin on %s:%u\n", config->address.c_str(), unsigned{(*started)->admin_port()});
   std::fflush(stdout);
 
   int signal = 0;
   sigwait(&signals, &signal);
-  std::printf("stopping: %lld requests in flight\n", static_cast<long long>((*started)->counters().requests_in_flight.load()));
+  std::printf("stopping: %lld requests in flight\n",
+              static_cast<long long>((*started)->counters().requests_in_flight.load()));
   std::fflush(stdout);
   const auto farewell = (*started)->stop();
-  std::printf("stopped: %lld requests were open, %lld of them cut at the deadline\n", static_cast<long long>(farewell.open_at_stop),
-              static_cast<long long>(farewell.cut));
+  std::printf("stopped: %lld requests were open, %lld of them cut at the deadline\n",
+              static_cast<long long>(farewell.open_at_stop), static_cast<long long>(farewell.cut));
   return 0;
 }

@@ -17,8 +17,7 @@ class RetryBudget {
 
   void request() noexcept {
     std::int64_t have = account_.load(std::memory_order_relaxed);
-    while (have < most_ && !account_.compare_exchange_weak(have, std::min(have + percent_, most_))) {
-    }
+    while (have < most_ && !account_.compare_exchange_weak(have, std::min(have + percent_, most_))) {}
   }
   /// returns: whether the retry may be done; it is paid for then.
   [[nodiscard]] bool take() noexcept {

@@ -1,3 +1,4 @@
+// Connections and their pool, see upstream.hpp.
 #include "gateway/upstream.hpp"
 
 #include <sys/socket.h>
@@ -12,8 +13,7 @@ using examples::error_code;
 using examples::into;
 using examples::tcp;
 
-// What comes by value here lives in the coroutine's frame, so that a caller's string may go.
-Awaitable<error_code> Connection::connect(std::string host, std::uint16_t port, TimePoint deadline) {
+Awaitable<error_code> Connection::connect(const std::string& host, std::uint16_t port, TimePoint deadline) {
   error_code error;
   const auto address = asio::ip::make_address(host, error);
   stream.expires_at(deadline);

@@ -21,7 +21,8 @@ struct Connection {
   explicit Connection(const examples::asio::any_io_executor& executor) : stream(executor) {}
 
   /// returns: no error, or why it failed: beast::error::timeout after the deadline, operation_aborted after close().
-  Awaitable<examples::error_code> connect(std::string host, std::uint16_t port, TimePoint deadline);
+  /// lifetime: `host` until then.
+  Awaitable<examples::error_code> connect(const std::string& host, std::uint16_t port, TimePoint deadline);
   /// Ends whatever operation is under way.
   void close();
   /// returns: false when the other side has closed it, or sent what nobody asked for.
@@ -47,7 +48,7 @@ class Pool {
   void give_back(const Upstream& upstream, std::shared_ptr<Connection> connection);
 
  private:
-  static constexpr std::size_t kMostIdle = 256;                    // per replica and thread
+  static constexpr std::size_t kMostIdle = 256;  // per replica and thread
   static constexpr auto kLongestIdle = std::chrono::seconds(60);
 
   examples::asio::io_context& io_;

@@ -37,8 +37,8 @@ struct Worker {
   Shared shared;
   examples::asio::io_context io{1};
   Pool pool;
-  RequestBodyParser parser;    ///< what it returns lives until the next call: never across a co_await
-  std::set<Client*> clients;   ///< connected now
+  RequestBodyParser parser;   ///< what it returns lives until the next call: never across a co_await
+  std::set<Client*> clients;  ///< connected now
 };
 
 }  // namespace warmroute::gateway

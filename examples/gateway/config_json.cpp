@@ -1,0 +1,120 @@
+// The file form of the configuration: one JSON object, its scalars through the same table as the flags.
+#include <simdjson.h>
+
+#include "gateway/config_options.hpp"
+#include "warmroute/route/policy_json.hpp"
+
+namespace warmroute::gateway {
+namespace {
+
+/// returns: a scalar as a flag would spell it; nothing for objects, lists, booleans and null.
+std::string scalar(simdjson::dom::element value, bool& fine) {
+  fine = value.is_string() || value.is_number();
+  if (value.is_string()) return std::string(value.get_string().value_unsafe());
+  return simdjson::minify(value);
+}
+
+void read_replica_member(std::string_view key, simdjson::dom::element value, ReplicaConfig& replica, Faults& faults) {
+  const auto fault = [&](std::string_view what) {
+    faults.push_back("replica '" + replica.spec.name + "': " + std::string(key) + ": " + std::string(what));
+  };
+  std::string_view string;
+  if (key == "adapters") {
+    replica.spec.any_adapter = false;
+    simdjson::dom::array list;
+    if (value.get(list) != simdjson::SUCCESS) return fault("must be a list of names");
+    for (const auto item : list) {
+      if (item.get(string) != simdjson::SUCCESS) return fault("must be a list of names");
+      replica.spec.adapters.emplace_back(string);
+    }
+    return;
+  }
+  if (key == "weight") {
+    if (value.get(replica.spec.weight) != simdjson::SUCCESS) fault("must be a number");
+    return;
+  }
+  if (key == "capacity_tokens") {
+    if (value.get(replica.spec.capacity_tokens) != simdjson::SUCCESS) fault("must be an integer");
+    return;
+  }
+  if (key == "dp_rank") {
+    std::uint64_t rank = 0;
+    if (value.get(rank) != simdjson::SUCCESS || rank > 65'535) return fault("must be an integer in 0..65535");
+    replica.spec.dp_rank = static_cast<std::uint32_t>(rank);
+    return;
+  }
+  if (value.get(string) != simdjson::SUCCESS) return fault("must be a string");
+  if (key == "name") {
+    replica.spec.name = string;
+  } else if (key == "address") {
+    if (const auto wrong = set_address(string, replica); !wrong.empty()) fault(wrong);
+  } else if (key == "model") {
+    replica.spec.pool = string;
+  } else if (key == "ring_id") {
+    replica.spec.ring_id = string;
+  } else if (key == "profile") {
+    replica.profile = string;
+  } else {
+    fault("there is no such member");
+  }
+}
+
+void read_replicas(simdjson::dom::element value, Config& config, Faults& faults) {
+  simdjson::dom::array list;
+  if (value.get(list) != simdjson::SUCCESS) {
+    faults.emplace_back("replicas: must be a list of \"name=host:port\" or objects");
+    return;
+  }
+  for (const auto item : list) {
+    std::string_view string;
+    simdjson::dom::object object;
+    if (item.get(string) == simdjson::SUCCESS) {
+      if (const auto fault = add_replica(config, string); !fault.empty()) faults.push_back("replicas: " + fault);
+    } else if (item.get(object) == simdjson::SUCCESS) {
+      ReplicaConfig replica;
+      if (object["name"].get(string) == simdjson::SUCCESS) replica.spec.name = string;
+      for (const auto member : object) read_replica_member(member.key, member.value, replica, faults);
+      if (replica.host.empty()) faults.push_back("replica '" + replica.spec.name + "': address is missing");
+      if (replica.spec.name.empty()) replica.spec.name = replica.host + ":" + std::to_string(replica.port);
+      config.replicas.push_back(std::move(replica));
+    } else {
+      faults.emplace_back("replicas: must be a list of \"name=host:port\" or objects");
+    }
+  }
+}
+
+void read_member(std::string_view key, simdjson::dom::element value, Config& config, Faults& faults) {
+  if (key == "replicas") return read_replicas(value, config, faults);
+  if (key == "policy" && value.is_object()) {
+    auto policy = policy_from_json(std::string(simdjson::minify(value)), config.policy);
+    if (policy) {
+      config.policy = *policy;
+    } else {
+      faults.push_back(policy.error().message);
+    }
+    return;
+  }
+  const Option* option = find_option(key);
+  if (option == nullptr || !option->apply || key == "replica") {
+    faults.push_back(std::string(key) + ": there is no such option");
+    return;
+  }
+  bool fine = false;
+  const std::string word = scalar(value, fine);
+  const std::string fault = fine ? option->apply(config, word) : "must be a string or a number";
+  if (!fault.empty()) faults.push_back(std::string(key) + ": " + fault);
+}
+
+}  // namespace
+
+std::vector<std::string> read_config_json(std::string_view json, Config& config) {
+  Faults faults;
+  simdjson::dom::parser parser;
+  simdjson::dom::object object;
+  const auto error = parser.parse(json.data(), json.size()).get(object);
+  if (error != simdjson::SUCCESS) return {std::string("not a JSON object: ") + simdjson::error_message(error)};
+  for (const auto member : object) read_member(member.key, member.value, config, faults);
+  return faults;
+}
+
+}  // namespace warmroute::gateway

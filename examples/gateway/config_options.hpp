@@ -1,0 +1,30 @@
+/// The table of options that flags and file have in common. Inside the configuration's two .cpp files only.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gateway/config.hpp"
+
+namespace warmroute::gateway {
+
+using Faults = std::vector<std::string>;
+
+/// One option: `--some-name value`, or "some_name": value in the file. `apply` returns what is wrong with the value; it is not set for
+/// --config, which names the file.
+struct Option {
+  std::string_view name, value, help;
+  std::function<std::string(Config&, std::string_view)> apply;
+};
+
+/// returns: null when there is no such option.
+const Option* find_option(std::string_view name);
+
+/// Reads "host:port". returns: what is wrong; empty = nothing.
+std::string set_address(std::string_view address, ReplicaConfig& replica);
+/// Reads "name=host:port", or "host:port", which is its own name. returns: as set_address.
+std::string add_replica(Config& config, std::string_view text);
+
+}  // namespace warmroute::gateway

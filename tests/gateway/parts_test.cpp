@@ -1,0 +1,194 @@
+// The gateway's small parts, each alone.
+#include <gtest/gtest.h>
+
+#include "gateway/answer_reader.hpp"
+#include "gateway/config.hpp"
+#include "gateway/heads.hpp"
+#include "gateway/retry_budget.hpp"
+#include "warmroute/trace/replica_model.hpp"
+
+namespace warmroute::gateway {
+namespace {
+
+/// Feeds text in pieces of `step` bytes. returns: after how many bytes the first token was seen; 0 = never.
+std::size_t feed(AnswerReader& reader, std::string_view text, std::size_t step) {
+  std::size_t first = 0;
+  for (std::size_t at = 0; at < text.size(); at += step) {
+    if (reader.feed(text.substr(at, step))) first = std::min(text.size(), at + step);
+  }
+  return first;
+}
+
+TEST(AnswerReader, FindsTheUsageOfAPlainAnswerHoweverItIsCut) {
+  const std::string text =
+      R"({"a":{"usage":{"prompt_tokens":1}},"s":"\"usage\":{\"prompt_tokens\":2}","l":[{"usage":3}],)"
+      R"("usage" : {"prompt_tokens":40,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":32}} ,"z":"usage"})";
+  for (std::size_t step = 1; step <= text.size(); ++step) {
+    AnswerReader reader(false);
+    EXPECT_EQ(feed(reader, text, step), std::min(step, text.size()));
+    const UsageCounts usage = reader.finish();
+    EXPECT_EQ(usage.input_tokens, 40) << step;
+    EXPECT_EQ(usage.output_tokens, 5);
+    EXPECT_EQ(usage.cached_tokens, 32);
+  }
+}
+
+TEST(AnswerReader, UnknownIsNotZero) {
+  for (const char* text : {"", "{}", "[1]", R"({"usage":null})", R"({"usage":{"prompt_tokens":"4"}})", "<html>"}) {
+    AnswerReader reader(false);
+    reader.feed(text);
+    const UsageCounts usage = reader.finish();
+    EXPECT_EQ(usage.input_tokens, kUnknown) << text;
+    EXPECT_EQ(usage.cached_tokens, kUnknown) << text;
+    EXPECT_EQ(usage.output_tokens, kUnknown) << text;
+  }
+}
+
+TEST(AnswerReader, SeesTheFirstTokenOfEveryApi) {
+  const std::string role = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\r\n\r\n";
+  for (const std::string event :
+       {R"({"choices":[{"delta":{"content":"a"}}]})", R"({"choices":[{"delta":{"reasoning_content":"a"}}]})",
+        R"({"choices":[{"delta":{"tool_calls":[{}]}}]})", R"({"choices":[{"text":"a"}]})",
+        R"({"type":"response.output_text.delta","delta":"a"})", R"({"type":"content_block_delta","delta":{}})"}) {
+    for (const std::size_t step : {std::size_t{1}, std::size_t{7}, std::size_t{4096}}) {
+      AnswerReader reader(true);
+      EXPECT_EQ(feed(reader, role, step), 0u);
+      EXPECT_NE(feed(reader, "event: x\ndata: " + event + "\n\n", step), 0u) << event;
+      EXPECT_EQ(feed(reader, "data: " + event + "\n\n", step), 0u) << "only once";
+    }
+  }
+}
+
+TEST(AnswerReader, TakesTheUsageOfAStreamFromItsEventsAndNotFromText) {
+  AnswerReader reader(true);
+  reader.feed("data: {\"choices\":[{\"delta\":{\"content\":\"\\\"usage\\\":{\\\"prompt_tokens\\\":1}\"}}]}\n\n");
+  reader.feed("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n");
+  EXPECT_EQ(reader.finish().input_tokens, 9);
+}
+
+TEST(AnswerReader, AddsAnthropicsCountsUpAndKeepsThemOverTheZerosAtTheEnd) {
+  AnswerReader reader(true);
+  reader.feed(
+      "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":10,"
+      "\"cache_read_input_tokens\":100,\"cache_creation_input_tokens\":5,\"output_tokens\":1}}}\n\n");
+  reader.feed(
+      "event: message_delta\ndata: "
+      "{\"type\":\"message_delta\",\"usage\":{\"input_tokens\":0,\"output_tokens\":20}}\n\n");
+  const UsageCounts usage = reader.finish();
+  EXPECT_EQ(usage.input_tokens, 115);
+  EXPECT_EQ(usage.cached_tokens, 100);
+  EXPECT_EQ(usage.output_tokens, 20);
+}
+
+TEST(AnswerReader, SkipsAnEventThatIsTooLargeAndReadsOn) {
+  AnswerReader reader(true);
+  reader.feed("data: {\"choices\":[{\"delta\":{\"content\":\"");
+  for (int i = 0; i < 100; ++i) reader.feed(std::string(50'000, 'x'));
+  reader.feed("\"}}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":9}}");
+  EXPECT_EQ(reader.finish().input_tokens, 9);
+}
+
+TEST(RetryBudget, GivesATenthOfTheTrafficAndWhatItStartedWith) {
+  RetryBudget budget(10, 3, 5);
+  int taken = 0;
+  while (budget.take()) taken += 1;
+  EXPECT_EQ(taken, 3);
+  for (int i = 0; i < 9; ++i) budget.request();
+  EXPECT_FALSE(budget.take());
+  budget.request();
+  EXPECT_TRUE(budget.take());
+  for (int i = 0; i < 1'000; ++i) budget.request();
+  EXPECT_EQ(budget.left(), 5);
+}
+
+TEST(Heads, SayWhatAStatusMeansForTheReplica) {
+  EXPECT_EQ(outcome_of_status(200), Outcome::finished);
+  EXPECT_EQ(outcome_of_status(404), Outcome::client_error);
+  EXPECT_EQ(outcome_of_status(429), Outcome::backpressure);
+  EXPECT_EQ(outcome_of_status(503), Outcome::backpressure);
+  EXPECT_EQ(outcome_of_status(500), Outcome::replica_error);
+  EXPECT_TRUE(worth_a_retry(504));
+  EXPECT_FALSE(worth_a_retry(501));
+  EXPECT_FALSE(worth_a_retry(400));
+}
+
+TEST(Heads, WhatConcernsOneConnectionIsNotPassedOn) {
+  ClientRequest request{examples::http::verb::post, "/x", 11};
+  request.set("Connection", "keep-alive, X-Mine");
+  request.set("X-Mine", "1");
+  request.set("X-Yours", "2");
+  request.set("Te", "trailers");
+  request.set("Accept-Encoding", "gzip");
+  request.set("Expect", "100-continue");
+  request.body() = "body";
+  const auto out = upstream_request(request, "host:1", 3);
+  EXPECT_EQ(out.count("X-Mine") + out.count("Te") + out.count("Connection") + out.count("Accept-Encoding") +
+                out.count("Expect"),
+            0u);
+  EXPECT_EQ(out["X-Yours"], "2");
+  EXPECT_EQ(out["Host"], "host:1");
+  EXPECT_EQ(out["Content-Length"], "4");
+  EXPECT_EQ(out["x-data-parallel-rank"], "3");
+}
+
+// ---------------------------------------------------------------- configuration
+
+TEST(GatewayConfig, ReadsFlagsInBothSpellings) {
+  const auto config = read_config({"--replica", "a=10.0.0.1:8000", "--replica=[::1]:9", "--port=0", "--block-size",
+                                   "64", "--policy", "bounded_hash", "--model", "m", "--profile", "70b-8xh100",
+                                   "--time-scale", "2", "--first_token_timeout_ms", "5"});
+  ASSERT_TRUE(config) << config.error().message;
+  ASSERT_EQ(config->replicas.size(), 2u);
+  EXPECT_EQ(config->replicas[0].spec.name, "a");
+  EXPECT_EQ(config->replicas[0].spec.pool, "m");
+  EXPECT_EQ(config->replicas[1].spec.name, "[::1]:9");
+  EXPECT_EQ(config->replicas[1].host, "::1");
+  EXPECT_EQ(config->replicas[1].port, 9);
+  EXPECT_EQ(config->policy.algorithm, Algorithm::bounded_hash);
+  EXPECT_EQ(config->policy.block_size, 64u);
+  EXPECT_EQ(config->first_token_timeout.count(), 5);
+  const auto* profile = trace::find_hardware_profile("70b-8xh100");
+  EXPECT_EQ(config->replicas[0].spec.rates.floor_ns * 2, profile->floor_ps / 1'000) << "twice as fast as the profile";
+  EXPECT_EQ(config->replicas[0].spec.rates.token_ps * 2, profile->per_token_ps);
+}
+
+TEST(GatewayConfig, ReadsAFilesObjects) {
+  Config config;
+  const auto faults = read_config_json(R"({"port": 0, "threads": 2, "total_timeout_ms": 1000,
+    "policy": {"algorithm": "cost", "beta": 2},
+    "replicas": ["a=h:1", {"name": "b", "address": "h:2", "model": "m", "weight": 2.5, "adapters": ["x"], "dp_rank": 1,
+                           "capacity_tokens": 1000, "ring_id": "slot"}]})",
+                                       config);
+  EXPECT_TRUE(faults.empty()) << faults.front();
+  EXPECT_EQ(config.threads, 2);
+  EXPECT_EQ(config.policy.beta, 2);
+  ASSERT_EQ(config.replicas.size(), 2u);
+  const ReplicaSpec& b = config.replicas[1].spec;
+  EXPECT_EQ(b.weight, 2.5);
+  EXPECT_EQ(b.pool, "m");
+  EXPECT_EQ(b.dp_rank, 1u);
+  EXPECT_EQ(b.ring_id, "slot");
+  EXPECT_EQ(b.capacity_tokens, 1000);
+  EXPECT_TRUE(b.carries("x"));
+  EXPECT_FALSE(b.carries("y"));
+}
+
+TEST(GatewayConfig, NamesEveryFaultAtOnce) {
+  const auto config = read_config(
+      {"--port", "70000", "--replica", "a=nowhere:x", "--policy", "dice", "--no-such-flag", "1", "--threads"});
+  ASSERT_FALSE(config);
+  for (const char* part : {"--port", "--replica", "dice", "no-such-flag", "--threads: its value is missing",
+                           "at least one model server"}) {
+    EXPECT_NE(config.error().message.find(part), std::string::npos) << part << " in " << config.error().message;
+  }
+  Config file;
+  const auto faults = read_config_json(
+      R"({"port": true, "thread": 2, "replicas": [{"name": "a", "weight": "x", "colour": "red"}, 5], "policy": {"beta": -1}})",
+      file);
+  EXPECT_EQ(faults.size(), 7u);
+  EXPECT_EQ(read_config_json("{", file).size(), 1u);
+  EXPECT_EQ(read_config({"--config", "/no/such/file"}).code(), Code::io);
+}
+
+}  // namespace
+}  // namespace warmroute::gateway

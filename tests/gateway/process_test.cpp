@@ -1,0 +1,220 @@
+// The real programs: engines that are killed and come back while requests run, and a gateway that is told to end.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "gateway/fake_server.hpp"
+
+#include <gtest/gtest.h>
+
+namespace warmroute::testing {
+namespace {
+
+/// A child process whose standard output is read line by line.
+class Process {
+ public:
+  explicit Process(const std::vector<std::string>& words) {
+    int ends[2];
+    if (::pipe(ends) != 0) throw std::runtime_error("pipe");
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(ends[1], 1);
+      ::close(ends[0]);
+      ::close(ends[1]);
+      std::vector<char*> pointers;
+      for (const auto& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+      pointers.push_back(nullptr);
+      ::execv(pointers[0], pointers.data());
+      ::_exit(127);
+    }
+    ::close(ends[1]);
+    out_ = ::fdopen(ends[0], "r");
+  }
+  ~Process() {
+    kill(SIGKILL);
+    wait();
+    std::fclose(out_);
+  }
+  std::string line() {
+    char text[1024] = "";
+    return std::fgets(text, sizeof text, out_) == nullptr ? std::string() : std::string(text);
+  }
+  void kill(int signal) {
+    if (!status_) ::kill(pid_, signal);
+  }
+  int wait() {
+    if (!status_) {
+      int status = 0;
+      ::waitpid(pid_, &status, 0);
+      status_ = status;
+    }
+    return *status_;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  FILE* out_ = nullptr;
+  std::optional<int> status_;
+};
+
+/// returns: the port in "... on 127.0.0.1:PORT, ...".
+std::uint16_t port_in(const std::string& line) {
+  const auto at = line.find("127.0.0.1:");
+  return at == std::string::npos ? std::uint16_t{0} : static_cast<std::uint16_t>(std::atoi(line.c_str() + at + 10));
+}
+
+struct Engine {
+  Engine(const std::string& name, std::uint16_t at)
+      : process({WARMROUTE_ENGINE, "--name", name, "--port", std::to_string(at), "--time-scale", "4", "--model", "m"}),
+        port(port_in(process.line())) {}
+  Process process;
+  std::uint16_t port;
+};
+
+double metric(std::uint16_t port, const std::string& name) {
+  const std::string page = "\n" + call(port, "GET", "/metrics").body;
+  const auto at = page.find("\n" + name + " ");
+  return at == std::string::npos ? -1 : std::atof(page.c_str() + at + name.size() + 2);
+}
+
+/// Every replica's books, as the gateway shows them.
+bool books_are_empty(std::uint16_t port) {
+  if (metric(port, "warmroute_tickets_in_flight") != 0) return false;
+  std::string rest = call(port, "GET", "/replicas").body;
+  for (const char* member : {"\"requests\":", "\"pending_tokens\":", "\"decoding\":"}) {
+    for (std::size_t at = 0; (at = rest.find(member, at)) != std::string::npos; at += std::strlen(member)) {
+      if (rest[at + std::strlen(member)] != '0') return false;
+    }
+  }
+  return true;
+}
+
+struct Tally {
+  std::atomic<int> whole{0}, cut{0}, failed{0};
+};
+
+void send_requests(std::uint16_t port, int client, const std::atomic<bool>& done, Tally& tally) {
+  for (int i = 0; !done; ++i) {
+    const std::string text =
+        "session " + std::to_string(client) + std::string(static_cast<std::size_t>(400 + 40 * i % 2'000), 'x');
+    const bool stream = i % 2 == 0;
+    std::string body = chat_body(text, stream);
+    body.insert(1, "\"max_tokens\":20,");
+    const Answer answer = call(port, "POST", "/v1/chat/completions", body);
+    const bool whole = answer.complete && (!stream || answer.body.find("[DONE]") != std::string::npos);
+    if (answer.status != 200) std::fprintf(stderr, "status %u: %s\n", answer.status, answer.body.c_str());
+    (answer.status != 200 ? tally.failed : whole ? tally.whole : tally.cut) += 1;
+  }
+}
+
+TEST(GatewayProcess, KillingAndRestartingAnEngineShowsNoClientAnErrorThatARetryCouldAvoid) {
+  Engine one("one", 0), three("three", 0);
+  auto two = std::make_unique<Engine>("two", std::uint16_t{0});
+  const auto port_of_two = two->port;
+  Process gateway({WARMROUTE_GATEWAY,
+                   "--port",
+                   "0",
+                   "--threads",
+                   "2",
+                   "--tokenizer",
+                   "toy",
+                   "--time-scale",
+                   "4",
+                   "--profile",
+                   "70b-8xh100",
+                   "--probe-interval-ms",
+                   "50",
+                   "--retry-start",
+                   "100",
+                   "--replica",
+                   "one=127.0.0.1:" + std::to_string(one.port),
+                   "--replica",
+                   "two=127.0.0.1:" + std::to_string(port_of_two),
+                   "--replica",
+                   "three=127.0.0.1:" + std::to_string(three.port)});
+  const auto port = port_in(gateway.line());
+  ASSERT_NE(port, 0);
+
+  std::atomic<bool> done{false};
+  Tally tally;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 12; ++i) clients.emplace_back([&, i] { send_requests(port, i, done, tally); });
+  const auto more = [&](int n) {
+    const int before = tally.whole;
+    return eventually([&] { return tally.whole > before + n; }, std::chrono::seconds(30));
+  };
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(more(40));
+    two.reset();  // SIGKILL: its connections are reset, its port refuses
+    EXPECT_TRUE(more(40));
+    two = std::make_unique<Engine>("two", port_of_two);
+    ASSERT_EQ(two->port, port_of_two);
+    EXPECT_TRUE(
+        eventually([&] { return call(port, "GET", "/health").body.find("\"replicas_up\":3") != std::string::npos; }));
+  }
+  EXPECT_TRUE(more(40));
+  done = true;
+  for (auto& client : clients) client.join();
+
+  EXPECT_EQ(tally.failed.load(), 0);
+  EXPECT_LE(tally.cut.load(), 3 * 12) << "only streams that were under way on the killed engine may be cut";
+  EXPECT_EQ(metric(port, "warmroute_gateway_retries_refused_total"), 0);
+  EXPECT_TRUE(eventually([&] { return books_are_empty(port); })) << call(port, "GET", "/replicas").body;
+  std::printf("whole %d, cut %d, failed %d, retries %g + %g\n", tally.whole.load(), tally.cut.load(),
+              tally.failed.load(), metric(port, "warmroute_gateway_retries_total{cause=\"connect\"}"),
+              metric(port, "warmroute_gateway_retries_total{cause=\"reset\"}"));
+  gateway.kill(SIGTERM);
+  EXPECT_EQ(gateway.wait(), 0);
+}
+
+TEST(GatewayProcess, AnAbortedClientFreesTheEnginesWork) {
+  Engine engine("one", 0);
+  Process gateway({WARMROUTE_GATEWAY, "--port", "0", "--replica", "one=127.0.0.1:" + std::to_string(engine.port)});
+  const auto port = port_in(gateway.line());
+  TestClient client(port);
+  std::string body = chat_body("hello", true);
+  body.insert(1, "\"max_tokens\":100000,");
+  client.send("POST", "/v1/chat/completions", body);
+  client.read_until("data:");
+  const auto running = [&] {
+    const std::string page = call(engine.port, "GET", "/metrics").body;
+    const auto at = page.find("\nvllm:num_requests_running{");
+    return at == std::string::npos ? -1.0 : std::atof(page.c_str() + page.find('}', at) + 1);
+  };
+  EXPECT_TRUE(eventually([&] { return running() == 1; }));
+  client.close();
+  EXPECT_TRUE(eventually([&] { return running() == 0; }));
+  EXPECT_TRUE(eventually([&] { return books_are_empty(port); }));
+}
+
+TEST(GatewayProcess, EndsOnSigtermWithAWordAboutWhatWasOpen) {
+  Engine engine("one", 0);
+  Process gateway({WARMROUTE_GATEWAY, "--port", "0", "--replica", "one=127.0.0.1:" + std::to_string(engine.port),
+                   "--shutdown-timeout-ms", "10000"});
+  const auto port = port_in(gateway.line());
+  TestClient client(port);
+  std::string body = chat_body("hello", true);
+  body.insert(1, "\"max_tokens\":400,");
+  client.send("POST", "/v1/chat/completions", body);
+  client.read_until("data:");
+  gateway.kill(SIGTERM);
+  EXPECT_EQ(gateway.line(), "stopping: 1 requests in flight\n");
+  EXPECT_NE(client.read_until("[DONE]").find("[DONE]"), std::string::npos) << "what is in flight is finished";
+  EXPECT_EQ(gateway.line(), "stopped: 1 requests were open, 0 of them cut at the deadline\n");
+  EXPECT_EQ(gateway.wait(), 0);
+}
+
+TEST(GatewayProcess, RefusesABadCommandLineWithEveryFault) {
+  Process gateway({WARMROUTE_GATEWAY, "--port", "x"});
+  EXPECT_EQ(WEXITSTATUS(gateway.wait()), 2);
+  Process help({WARMROUTE_GATEWAY, "--help"});
+  EXPECT_NE(help.line().find("usage: warmroute-gateway"), std::string::npos);
+  EXPECT_EQ(help.wait(), 0);
+}
+
+}  // namespace
+}  // namespace warmroute::testing
