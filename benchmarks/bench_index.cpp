@@ -168,7 +168,8 @@ void query(benchmark::State& state) {
   state.counters["p99_ns"] = watch.percentile(0.99);
   state.counters["best"] = match.best();
 }
-BENCHMARK(query)->ArgNames({"kind", "replicas", "blocks"})->ArgsProduct({{0, 1, 2, 3}, {8, 64}, {64, 625, 4096}});
+BENCHMARK(query)->ArgNames({"kind", "replicas", "blocks"})->ArgsProduct({{0, 1, 2, 3}, {8, 64}, {64, 625, 4096}})
+    ->Args({0, 1'000, 64})->Args({0, 1'000, 625})->Args({1, 1'000, 625});
 
 // TREE: bytes of a bushy tree, look-up of 144 blocks. Args: replicas.
 void tree(benchmark::State& state) {
@@ -291,12 +292,13 @@ void clear(benchmark::State& state) {
   PrefixIndex index({.max_bytes = kPlenty});
   double bytes = 0;
   std::uint32_t generation = 1;
+  bench::Stopwatch clears;
   for (auto _ : state) {
     state.PauseTiming();
     for (std::size_t c = 0; c < chains; ++c) static_cast<void>(index.store({0, generation}, Tier::device, bench::chain(c, 625)));
     bytes = static_cast<double>(index.statistics().bytes);
     state.ResumeTiming();
-    index.clear({0, generation});
+    clears.time([&] { index.clear({0, generation}); });
     state.PauseTiming();
     std::size_t calls = 0;
     double longest = 0;
@@ -311,10 +313,38 @@ void clear(benchmark::State& state) {
     ++generation;
     state.ResumeTiming();
   }
+  state.counters["clear_p50_ns"] = clears.percentile(0.5);
   state.counters["bytes_held"] = bytes;
   state.counters["bytes_after"] = static_cast<double>(index.statistics().bytes);
 }
 BENCHMARK(clear)->ArgName("blocks")->Arg(100'000)->Arg(1'000'000)->Iterations(10);
+
+// Many conversations under one system prompt: each store adds a branch at the same place. Args: conversations.
+void fan_out(benchmark::State& state) {
+  PrefixIndex index({.max_bytes = kPlenty});
+  Path path = bench::chain(1, 100);
+  path.resize(110);
+  std::uint64_t family = 0;
+  bench::Stopwatch stores;
+  for (auto _ : state) {
+    for (std::int64_t c = 0; c < state.range(0); ++c) {
+      for (std::size_t b = 100; b < path.size(); ++b) path[b] = bench::local(1'000 + family, b);
+      ++family;
+      stores.time([&] { static_cast<void>(index.store(replica(family % 8), Tier::device, path)); });
+    }
+  }
+  PrefixMatch match;
+  bench::Stopwatch watch;
+  for (std::uint64_t n = 0; n < 100'000; ++n) {
+    for (std::size_t b = 100; b < path.size(); ++b) path[b] = bench::local(1'000 + bench::mix(n) % family, b);
+    watch.time([&] { index.match(path, match); });
+  }
+  state.counters["store_p50_ns"] = stores.percentile(0.5);
+  state.counters["store_p99.99_ns"] = stores.percentile(0.9999);
+  state.counters["match_p50_ns"] = watch.percentile(0.5);
+  report_memory(state, index);
+}
+BENCHMARK(fan_out)->ArgName("conversations")->Arg(10'000)->Arg(1'000'000)->Iterations(1);
 
 // Readers side by side. Args: replicas, blocks; threads by the benchmark.
 void readers(benchmark::State& state) {

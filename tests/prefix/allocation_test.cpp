@@ -1,5 +1,6 @@
 // Look-ups allocate nothing once their result has been used; nor does a store of what is there already.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -11,13 +12,18 @@
 #include "warmroute/prefix/residency.hpp"
 
 namespace {
-std::atomic<std::size_t> allocations{0};
+std::atomic<std::size_t> allocations{0}, live_bytes{0};
 
 void* counted(std::size_t bytes, std::size_t alignment) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   void* p = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (p == nullptr) throw std::bad_alloc();
+  live_bytes.fetch_add(malloc_usable_size(p), std::memory_order_relaxed);
   return p;
+}
+void give_back(void* p) noexcept {
+  if (p != nullptr) live_bytes.fetch_sub(malloc_usable_size(p), std::memory_order_relaxed);
+  std::free(p);
 }
 }  // namespace
 
@@ -25,14 +31,14 @@ void* operator new(std::size_t n) { return counted(n, alignof(std::max_align_t))
 void* operator new[](std::size_t n) { return counted(n, alignof(std::max_align_t)); }
 void* operator new(std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
 void* operator new[](std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p) noexcept { give_back(p); }
+void operator delete[](void* p) noexcept { give_back(p); }
+void operator delete(void* p, std::size_t) noexcept { give_back(p); }
+void operator delete[](void* p, std::size_t) noexcept { give_back(p); }
+void operator delete(void* p, std::align_val_t) noexcept { give_back(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { give_back(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give_back(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { give_back(p); }
 
 namespace warmroute {
 namespace {
@@ -92,6 +98,24 @@ TEST(Allocations, NoneInStoringOrTouchingWhatIsThere) {
     EXPECT_TRUE(index.store({0, 1}, Tier::device, path));
     index.clear({0, 1});
   }), 0U);
+}
+
+TEST(Allocations, AreWhatTheIndexSaysItUses) {
+  const std::size_t before = live_bytes.load();
+  PrefixIndex index;
+  for (std::uint64_t family = 0; family < 2'000; ++family) {
+    const auto path = chain(family % 500, 50 + family % 90);
+    std::vector<EngineHash> ids;
+    for (const auto b : path) ids.push_back(EngineHash{to_u64(b) ^ family % 3});
+    const ReplicaId r{static_cast<std::uint32_t>(family % 12), 1};
+    ASSERT_TRUE(family % 2 == 0 ? index.store(r, family % 5 == 0 ? Tier::host : Tier::device, path, family % 7).ok()
+                                : index.store_event(r, Tier::device, nullptr, ids, path).ok());
+  }
+  index.advance();
+  const double asked = static_cast<double>(index.statistics().bytes);
+  const double used = static_cast<double>(live_bytes.load() - before);
+  EXPECT_GT(asked, 500'000.0);
+  EXPECT_NEAR(used / asked, 1.0, 0.05) << used << " used, " << asked << " said";
 }
 
 TEST(Allocations, AreSeenByThisTest) {
