@@ -5,6 +5,7 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <span>
 #include <string>
@@ -30,11 +31,10 @@ struct Member {
 void append_number(std::string& out, double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.17g", value);
-  double back = 0;
   for (int digits = 1; digits < 17; ++digits) {  // the shortest form that reads back to the same value
     std::array<char, 32> shorter{};
     std::snprintf(shorter.data(), shorter.size(), "%.*g", digits, value);
-    if (std::sscanf(shorter.data(), "%lf", &back) == 1 && back == value) {
+    if (std::strtod(shorter.data(), nullptr) == value) {
       out += shorter.data();
       return;
     }
