@@ -2,6 +2,7 @@
 #include <zlib.h>
 
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <utility>

@@ -183,12 +183,12 @@ TEST(EngineDeathTest, DiesAtTheRequestThatItWasToldToDieAt) {
 TEST(Engine, LetsRunningAnswersEndBeforeItStops) {
   RunningEngine engine{test_options(1'000)};
   BlockingClient client{engine.port()}, watcher{engine.port()};
-  client.send(http::verb::post, "/v1/completions", R"({"prompt":"x","max_tokens":200})");
+  client.send(http::verb::post, "/v1/completions", R"({"prompt":"x","max_tokens":1500})");
   wait_for_metric(watcher, "vllm:num_requests_running", 1);
   engine.shut_down(std::chrono::seconds(10));
   const Answer answer = client.read();
   EXPECT_EQ(answer.status, 200u);
-  EXPECT_EQ(number_in(answer.body, "/usage/completion_tokens"), 200);
+  EXPECT_EQ(number_in(answer.body, "/usage/completion_tokens"), 1500);
   EXPECT_FALSE(answer.keeps_alive);
   engine.join();
 }
