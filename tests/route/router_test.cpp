@@ -409,6 +409,25 @@ TEST_F(RouterTest, SwapsThePolicyForTheNextCall) {
   EXPECT_EQ(seen.count(b.slot), 5u);
 }
 
+TEST_F(RouterTest, FollowsAPolicyThatChangesCapacityOrTimeToLive) {
+  add("a");
+  serve(tokens(prompt));
+  Policy p;
+  p.residency_ttl = seconds(5);
+  ASSERT_TRUE(router.set_policy(p));
+  EXPECT_EQ(router.peek(tokens(prompt), now).total_cached(), Tokens{1'584});  // a new knob forgets nothing
+  now += seconds(6);
+  router.advance(now);
+  EXPECT_EQ(router.peek(tokens(prompt), now).total_cached(), Tokens{0});
+  p.capacity_tokens = 800;
+  ASSERT_TRUE(router.set_policy(p));
+  serve(tokens(prompt));
+  EXPECT_EQ(router.peek(tokens(prompt), now).total_cached(), Tokens{800});
+  p.block_size = 32;
+  ASSERT_TRUE(router.set_policy(p));
+  EXPECT_EQ(router.statistics().replicas[0].believed_blocks, 0u);
+}
+
 TEST_F(RouterTest, RefusesAPolicyWithEveryFaultNamedAndKeepsTheOldOne) {
   Policy p;
   p.beta = -1;

@@ -73,7 +73,7 @@ inline Status RouterCore::set_policy(const Policy& policy) {
   for (const ReplicaRow& row : topology_.latest().rows) {
     // Blocks of another size or seed can never match again: what is believed starts anew.
     if (before.block_size != policy.block_size || before.hash_seed != policy.hash_seed) forget_cache(row.id, row.spec, false);
-    else if (before.residency_ttl != policy.residency_ttl) model_cache(row.id, row.spec);
+    else model_cache(row.id, row.spec);  // capacity and time to live may have changed
   }
   std::string line = "policy " + std::to_string(policy.version) + ": ";
   options_.log(LogLevel::info, line.append(algorithm_name(policy.algorithm)));
@@ -176,7 +176,10 @@ inline void RouterCore::model_cache(ReplicaId id, const ReplicaSpec& spec) {
   } else {
     cache.capacity_tokens = spec.capacity_tokens > 0 ? spec.capacity_tokens : policy.capacity_tokens;
   }
-  if (cache.id == id && cache.residency != nullptr) return;  // fit_capacity follows at the next placement
+  if (cache.id == id && cache.residency != nullptr) {  // fit_capacity follows at the next placement
+    cache.residency->set_ttl(policy.residency_ttl);
+    return;
+  }
   cache.id = id;
   cache.trust_milli = 1'000;
   const auto blocks = static_cast<std::size_t>(std::max<std::int64_t>(1, cache.capacity_tokens / policy.block_size));

@@ -56,6 +56,9 @@ class Residency {
     shrink();
   }
 
+  /// units: ns, 0 = never. What is already older goes at the next `advance`.
+  void set_ttl(Nanos ttl) { options_.ttl = ttl; }
+
   /// Lets blocks whose time to live is over go, oldest first, at most `max_blocks` of them.
   void advance(Nanos now, std::size_t max_blocks = 256) {
     now_ = std::max(now_, now);
