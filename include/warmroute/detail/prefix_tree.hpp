@@ -62,7 +62,7 @@ class PrefixTree {
     cleared_at_[slot].store(now, std::memory_order_release);
     clears_.store(now, std::memory_order_release);
     if (slot < aliases_.size()) aliases_[slot].reset();
-    to_sweep_ = arena_.end();  // one whole round from wherever the last one stands
+    to_sweep_ = sweep_end_ = arena_.end();  // one whole round from wherever the last one stands
   }
   /// Looks at up to `limit` nodes for replicas that were cleared. returns: whether there is more to do.
   bool sweep(std::size_t limit);
@@ -157,7 +157,7 @@ class PrefixTree {
   std::vector<std::uint32_t> postponed_;  // nodes to tidy when the change is over
   std::vector<std::uint32_t> mergeable_;
   std::uint32_t tick_ = 0;
-  std::uint32_t to_sweep_ = 0, sweep_at_ = 0;
+  std::uint32_t to_sweep_ = 0, sweep_at_ = 0, sweep_end_ = 0;
   std::uint64_t blocks_ = 0, memberships_ = 0, evicted_ = 0, evicted_blocks_ = 0;
 };
 

@@ -110,8 +110,10 @@ inline void PrefixTree::finish(bool collect_now) {
 
 inline bool PrefixTree::sweep(std::size_t limit) {
   const std::uint32_t now = clears_.load(std::memory_order_relaxed);
-  for (; to_sweep_ != 0 && limit != 0; --limit, --to_sweep_) {
-    sweep_at_ = sweep_at_ + 1 < arena_.end() ? sweep_at_ + 1 : 0;
+  for (; to_sweep_ != 0 && limit != 0; --limit) {
+    // a round starts anywhere and wraps at the end of the last clear: numbers added since name nodes that know of it
+    sweep_at_ = sweep_at_ + 1 < sweep_end_ ? sweep_at_ + 1 : 0;
+    --to_sweep_;
     if (sweep_at_ == kRoot || !arena_.live(sweep_at_)) continue;
     Node& node = arena_.node(sweep_at_);
     if (holding_.clean(node, cleared_at_.get(), now)) tidy(&node);
