@@ -48,7 +48,9 @@ class AliasMap {
     count_ += pair.id == 0;
     pair = {id, name};
   }
-  [[nodiscard]] std::size_t room_to_add() const noexcept { return (capacity_ * 2 + 32) * sizeof(Pair); }
+  [[nodiscard]] std::size_t room_to_add(std::size_t ids) const noexcept {
+    return count_ + ids < capacity_ / 4 * 3 ? 0 : std::bit_ceil((count_ + ids) * 3 / 2 + 16) * 2 * sizeof(Pair);
+  }
 
  private:
   struct Pair {
@@ -93,9 +95,10 @@ class EngineIds {
     Node* node = nullptr;
     std::uint32_t offset = 0;
   };
-  static constexpr std::size_t kShards = 1024;  // a rebuild moves one of them: 10,000 entries among 10^7 blocks
+  static constexpr std::size_t kMostShards = 1024;  // a rebuild moves one of them: 10,000 entries among 10^7 blocks
 
-  EngineIds(PrefixMemory& memory, NodeArena& arena) : memory_(&memory), arena_(&arena) {}
+  EngineIds(PrefixMemory& memory, NodeArena& arena)
+      : memory_(&memory), arena_(&arena), shard_count_(std::bit_floor(std::clamp<std::size_t>(memory.max_bytes() >> 17, 1, kMostShards))) {}
   EngineIds(const EngineIds&) = delete;
   EngineIds& operator=(const EngineIds&) = delete;
   ~EngineIds() {
@@ -133,19 +136,19 @@ class EngineIds {
   }
 
   /// The block at that place, whose run says so already, is called `id`. `blocks`: how many the tree has; the table is cleaned of
-  /// untrue entries when it has half as many again.
+  /// untrue entries when it has a quarter more.
   void add(std::uint64_t id, std::uint32_t number, std::uint32_t offset, std::uint64_t blocks) {
-    if (shards_.empty()) shards_.resize(kShards);
+    if (shards_.empty()) shards_.resize(shard_count_);
     const std::uint64_t mixed = mix(id);
     Shard& shard = shards_[shard_of(mixed)];
-    if (shard.used >= shard.lines * (kLine * 5 / 8)) rebuild(shard, used_ > blocks + blocks / 2);
+    if (shard.used >= shard.lines * (kLine * 5 / 8)) rebuild(shard, used_ > blocks + blocks / 4);
     put(shard, word_of(mixed, number, offset));
   }
 
   /// returns: an estimate from above of what `ids` additions ask for.
   [[nodiscard]] std::size_t room_to_add(std::size_t ids) const noexcept {
-    const std::size_t growing = std::min<std::size_t>(ids, 4 + ids * 16 / (largest_ + 1));  // shards that double now
-    return growing * (std::size_t{largest_} * 16 + 256);
+    const std::size_t growing = std::min({ids, shard_count_, 4 + ids * 16 / (largest_ + 1)});  // shards that are full by then
+    return growing * ((largest_ + ids / shard_count_ + 8) * 20 + 256);
   }
 
  private:
@@ -173,7 +176,7 @@ class EngineIds {
     x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93ULL;
     return x ^ (x >> 32);
   }
-  [[nodiscard]] static std::size_t shard_of(std::uint64_t mixed) noexcept { return mixed >> 54; }
+  [[nodiscard]] std::size_t shard_of(std::uint64_t mixed) const noexcept { return (mixed >> 54) & (shard_count_ - 1); }
   [[nodiscard]] static std::uint64_t word_of(std::uint64_t mixed, std::uint32_t number, std::uint32_t offset) noexcept {
     return std::uint64_t{number} << 32 | std::uint64_t{offset} << 16 | (mixed & 0xFFFF);
   }
@@ -236,6 +239,7 @@ class EngineIds {
 
   PrefixMemory* memory_;
   NodeArena* arena_;
+  std::size_t shard_count_;  // a power of two; few where the cap is low, since each has a line or two from its first name on
   std::vector<Shard> shards_;
   std::uint64_t used_ = 0;
   std::uint32_t largest_ = 0;

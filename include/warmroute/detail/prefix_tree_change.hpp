@@ -56,9 +56,16 @@ inline bool PrefixTree::name(Node& node, std::uint32_t from, std::span<const Eng
     replace_run(node, run_of(node).capacity, true);
   }
   if (std::memcmp(run_of(node).ids() + from, ids.data(), ids.size() * sizeof(EngineHash)) == 0) return true;  // as others call them
-  std::unique_ptr<AliasMap>* aliases = slot < aliases_.size() ? &aliases_[slot] : nullptr;
-  const std::size_t alias_room = aliases != nullptr && *aliases ? (*aliases)->room_to_add() : 512;
-  if (!room(ids_.room_to_add(ids.size()) + alias_room + ids.size() * 48, &node)) return false;
+  std::size_t fresh = 0, different = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::uint64_t known = run_of(node).ids()[from + i];
+    fresh += known == 0;
+    different += known != 0 && known != static_cast<std::uint64_t>(ids[i]);
+  }
+  if (different != 0 && aliases_.empty()) aliases_.resize(lanes_);
+  if (different != 0 && !aliases_[slot]) aliases_[slot] = std::make_unique<AliasMap>(memory_);
+  const std::size_t need = ids_.room_to_add(fresh) + (different != 0 ? aliases_[slot]->room_to_add(different) : 0);
+  if (!room(need, &node)) return false;
   std::uint64_t* names = run_of(node).ids();
   prefetch_names(ids, 0);
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -71,12 +78,7 @@ inline bool PrefixTree::name(Node& node, std::uint32_t from, std::span<const Eng
       ids_.add(id, node.number, at, blocks_);
       continue;
     }
-    if (aliases == nullptr) {
-      aliases_.resize(lanes_);
-      aliases = &aliases_[slot];
-    }
-    if (!*aliases) *aliases = std::make_unique<AliasMap>(memory_);
-    (*aliases)->add(id, names[at], [&, this](std::uint64_t known) {
+    aliases_[slot]->add(id, names[at], [&, this](std::uint64_t known) {
       const EngineIds::Place place = find_name(slot, known);
       const bool being_stored = place.node == &node && place.offset >= from && place.offset < from + ids.size();
       return being_stored || (place.node != nullptr && holds(*place.node, slot, place.offset));
