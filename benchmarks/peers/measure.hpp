@@ -145,5 +145,11 @@ void percentiles(const char* workload, const std::string& args, Stopwatch& watch
 void digest(const char* workload, const std::string& args, std::uint64_t d) {
   value(workload, args, "digest", static_cast<double>(d >> 16), "");
 }
+[[noreturn]] void fail(const std::string& why) {
+  std::fprintf(stderr, "peers_ours: %s\n", why.c_str());
+  std::exit(2);
+}
+std::string operator""_s(const char* s, std::size_t n) { return {s, n}; }
+std::string str(std::size_t v) { return std::to_string(v); }
 
 }  // namespace

@@ -2,84 +2,20 @@
 #include <memory>
 
 #include "../prefix_workloads.hpp"
+#include "feed.hpp"
 #include "measure.hpp"
 #include "warmroute/prefix/block_hash.hpp"
 #include "warmroute/route/router.hpp"
 
-namespace warmroute {
+namespace warmroute::peers {
 namespace {
 
-using bench::kChainBlocks;
-using bench::local;
-using bench::mix;
-using bench::Path;
 using bench::Query;
-
-[[noreturn]] void fail(const std::string& why) {
-  std::fprintf(stderr, "peers_ours: %s\n", why.c_str());
-  std::exit(2);
-}
-std::string operator""_s(const char* s, std::size_t n) { return {s, n}; }
-std::string str(std::size_t v) { return std::to_string(v); }
 
 // ---------------------------------------------------------------- the index
 
 constexpr std::size_t kMemberships = 524'288;
 constexpr PrefixIndexOptions kOptions{.max_replicas = 1'008, .max_bytes = std::size_t{8} << 30};
-
-/// How the index is told: as engines say it, by their names of blocks (what the peers take), or by the path from block 0 (what
-/// this library's own models of caches say).
-bool by_name = true;
-
-/// A chain of blocks, and what engines call them: the hash of the chain up to there.
-struct Chain {
-  Path blocks;
-  std::vector<EngineHash> ids;
-
-  void push_back(BlockHash h) {
-    ids.push_back(
-        EngineHash{blocks.empty() ? to_u64(h) : detail::chain_step(static_cast<std::uint64_t>(ids.back()), to_u64(h))});
-    blocks.push_back(h);
-  }
-  void cut(std::size_t length) {
-    blocks.resize(length);
-    ids.resize(length);
-  }
-  [[nodiscard]] std::size_t size() const { return blocks.size(); }
-};
-Chain chain(std::uint64_t family, std::size_t length) {
-  Chain made;
-  for (std::size_t p = 0; p < length; ++p) made.push_back(local(family, p));
-  return made;
-}
-std::uint64_t digest_of(std::span<const Chain> chains) {
-  std::uint64_t sum = 0;
-  for (const auto& chain : chains) {
-    for (const auto h : chain.blocks) sum = mix(sum ^ to_u64(h));
-  }
-  return sum;
-}
-
-ReplicaId replica(std::size_t slot) { return {static_cast<std::uint32_t>(slot), 1}; }
-
-/// Blocks [first, end) of the chain.
-void store(PrefixIndex& index, std::size_t w, const Chain& chain, std::size_t first, std::size_t end) {
-  const auto blocks = std::span(chain.blocks).first(end);
-  const auto done = by_name ? index.store_event(replica(w), Tier::device, first == 0 ? nullptr : &chain.ids[first - 1],
-                                                std::span(chain.ids).subspan(first, end - first), blocks.subspan(first))
-                            : index.store(replica(w), Tier::device, blocks, first);
-  if (!done) fail("a store was refused");
-}
-/// Engines name the blocks leaf to root; `backwards` are the chain's ids in that order.
-void remove(PrefixIndex& index, std::size_t w, const Chain& chain, std::span<const EngineHash> backwards,
-            std::size_t first, std::size_t end) {
-  if (by_name) {
-    index.remove_event(replica(w), Tier::device, backwards.subspan(chain.size() - end, end - first));
-  } else {
-    index.remove(replica(w), Tier::device, std::span(chain.blocks).first(end), first);
-  }
-}
-std::vector<EngineHash> backwards(const Chain& chain) { return {chain.ids.rbegin(), chain.ids.rend()}; }
 
 /// Completion-correct: ends the program unless look-ups see exactly what was stored.
 void check(const PrefixIndex& index, const Chain& chain, std::size_t w, std::size_t blocks) {
@@ -99,23 +35,26 @@ struct Ingest {
     for (std::size_t i = 0; i < w; ++i) {
       for (std::size_t k = 0; k < c; ++k) paths.push_back(chain(bench::ingest_family(i, c, k), kChainBlocks));
     }
-    for (const auto& path : paths) reversed.push_back(backwards(path));
   }
   [[nodiscard]] const Chain& path(std::size_t w, std::size_t c) const { return paths[w * chains + c]; }
-  void store_all(PrefixIndex& index, std::size_t event_blocks) const {
+  /// returns: nanoseconds of CPU.
+  double store_all(PrefixIndex& index, std::size_t event_blocks) const {
+    Feed feed(index);
     for (std::size_t c = 0; c < chains; ++c) {
       for (std::size_t at = 0; at < kChainBlocks; at += event_blocks) {
-        for (std::size_t w = 0; w < replicas; ++w) store(index, first + w, path(w, c), at, at + event_blocks);
+        for (std::size_t w = 0; w < replicas; ++w) feed.add(event(true, first + w, path(w, c), at, at + event_blocks));
       }
     }
+    return feed.finish();
   }
-  void remove_all(PrefixIndex& index, std::size_t event_blocks) const {
+  double remove_all(PrefixIndex& index, std::size_t event_blocks) const {
+    Feed feed(index);
     for (std::size_t c = 0; c < chains; ++c) {
       for (std::size_t at = kChainBlocks; at != 0; at -= event_blocks) {
-        for (std::size_t w = 0; w < replicas; ++w)
-          remove(index, first + w, path(w, c), reversed[w * chains + c], at - event_blocks, at);
+        for (std::size_t w = 0; w < replicas; ++w) feed.add(event(false, first + w, path(w, c), at - event_blocks, at));
       }
     }
+    return feed.finish();
   }
   void check_all(const PrefixIndex& index, std::size_t blocks) const {
     for (const std::size_t w : {std::size_t{0}, replicas - 1}) {
@@ -124,7 +63,6 @@ struct Ingest {
   }
   std::size_t replicas, chains, first;
   std::vector<Chain> paths;
-  std::vector<std::vector<EngineHash>> reversed;
 };
 
 void ingest_time() {
@@ -132,17 +70,13 @@ void ingest_time() {
     const Ingest work(replicas, kMemberships / kChainBlocks / replicas);
     for (const std::size_t event_blocks : {1U, 16U, 64U}) {
       PrefixIndex index(kOptions);
-      const double begin = thread_cpu_ns();
-      work.store_all(index, event_blocks);
-      const double stored = thread_cpu_ns();
+      const double store_ns = work.store_all(index, event_blocks);
       work.check_all(index, kChainBlocks);
-      const double checked = thread_cpu_ns();
-      work.remove_all(index, event_blocks);
-      const double removed = thread_cpu_ns();
+      const double remove_ns = work.remove_all(index, event_blocks);
       work.check_all(index, 0);
       const std::string args = " W=" + str(replicas) + " ev=" + str(event_blocks);
-      value("INGEST", "op=store" + args, "cpu_per_block", (stored - begin) / kMemberships, "ns");
-      value("INGEST", "op=remove" + args, "cpu_per_block", (removed - checked) / kMemberships, "ns");
+      value("INGEST", "op=store" + args, "cpu_per_block", store_ns / kMemberships, "ns");
+      value("INGEST", "op=remove" + args, "cpu_per_block", remove_ns / kMemberships, "ns");
     }
     digest("INGEST", "W=" + str(replicas), digest_of(work.paths));
   }
@@ -279,19 +213,15 @@ void churn(bool bytes) {
   if (!bytes) time_look_ups("CHURN", "base look-up first", index, std::span(&base, 1));
   double ns = 0;
   for (std::uint64_t round = 0; round < kRounds; round += kBatch) {
-    std::vector<Chain> paths;
-    std::vector<std::vector<EngineHash>> reversed;
-    for (std::uint64_t r = round; r < round + kBatch; ++r) {
-      Chain& path = paths.emplace_back(base);
-      path.cut(16 + 37 * r % 1000);
-      for (std::size_t b = 0; b < 64; ++b) path.push_back(local(7'000'000 + r, b));
-      reversed.push_back(backwards(path));
+    std::vector<Chain> paths(kBatch, base);
+    std::vector<Event> events;
+    for (std::uint64_t k = 0; k < kBatch; ++k) {
+      paths[k].cut(16 + 37 * (round + k) % 1000);
+      for (std::size_t b = 0; b < 64; ++b) paths[k].push_back(local(7'000'000 + round + k, b));
+      for (const bool stores : {true, false}) events.push_back(event(stores, 1, paths[k], 0, paths[k].size()));
     }
     const double begin = thread_cpu_ns();
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      store(index, 1, paths[i], 0, paths[i].size());
-      remove(index, 1, paths[i], reversed[i], 0, paths[i].size());
-    }
+    for (const Event& e : events) apply(index, e);
     ns += thread_cpu_ns() - begin;
   }
   check(index, base, 0, kChainBlocks);
@@ -458,7 +388,7 @@ void run(const std::string& workload, bool bytes) {
 }
 
 }  // namespace
-}  // namespace warmroute
+}  // namespace warmroute::peers
 
 int main(int argc, char** argv) {
   const std::string name = argc == 4 ? argv[1] : "";
@@ -469,7 +399,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   counting = mode == "bytes";
-  warmroute::by_name = name == "warmroute";
+  warmroute::peers::by_name = name == "warmroute";
   ::contender = argv[1];
-  warmroute::run(argv[2], counting);
+  warmroute::peers::run(argv[2], counting);
 }

@@ -27,7 +27,12 @@ enum Kind {
 }
 
 /// returns: nanoseconds of CPU, and events.
-fn apply_all<'a, C: Contender>(index: &mut C, kind: Kind, ops: impl Iterator<Item = Op<'a>>, batch_blocks: usize) -> (u64, usize) {
+fn apply_all<'a, C: Contender>(
+    index: &mut C,
+    kind: Kind,
+    ops: impl Iterator<Item = Op<'a>>,
+    batch_blocks: usize,
+) -> (u64, usize) {
     let (mut ns, mut count, mut blocks) = (0, 0, 0);
     let mut events = Vec::new();
     for op in ops {
@@ -139,7 +144,11 @@ fn query<C: Contender>(report: &Report) {
                     check(&index, path, (0..replicas).map(|w| (w as u32, work.depth(w))));
                 }
                 time_look_ups(report, "QUERY", &args, &index, &work.paths);
-                report.digest("QUERY", &args, digest(&work.paths) ^ (0..replicas).map(|w| mix(work.depth(w) as u64)).fold(0, |a, b| a ^ b));
+                report.digest(
+                    "QUERY",
+                    &args,
+                    digest(&work.paths) ^ (0..replicas).map(|w| mix(work.depth(w) as u64)).fold(0, |a, b| a ^ b),
+                );
             }
         }
     }
