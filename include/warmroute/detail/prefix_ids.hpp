@@ -103,27 +103,29 @@ class EngineIds {
   EngineIds& operator=(const EngineIds&) = delete;
   ~EngineIds() {
     for (const Shard& s : shards_) {
-      if (s.words != nullptr) memory_->release_line(s.words, s.bytes());
+      if (s.lines != nullptr) memory_->release_line(s.lines, s.bytes());
     }
   }
 
-  /// returns: the place of the block called `id`, of several the first that `prefer(node, offset)` likes, else the first.
+  /// returns: the place of the block called `id`; of several, one that `prefer(node, offset)` likes.
   template <class Prefer>
   [[nodiscard]] Place find(std::uint64_t id, Prefer&& prefer) const {
     Place found;
     if (id == 0 || shards_.empty()) return found;
     const std::uint64_t mixed = mix(id);
     const Shard& shard = shards_[shard_of(mixed)];
-    if (shard.lines == 0) return found;
-    for (std::uint32_t line = shard.home(mixed);; line = shard.next(line)) {
-      const std::uint64_t* words = shard.words + std::size_t{line} * kLine;
-      for (unsigned same = same_tag(words, mixed); same != 0; same &= same - 1) {
-        const Place place = place_of(words[std::countr_zero(same)]);
+    if (shard.count == 0) return found;
+    const std::uint16_t tag = tag_of(mixed);
+    for (std::uint32_t at = shard.home(tag);; at = shard.next(at)) {
+      const Line& line = shard.lines[at];
+      for (unsigned same = line.equal(tag); same != 0; same &= same - 1) {
+        const Place place = place_of(line, static_cast<unsigned>(std::countr_zero(same)));
         if (place.node == nullptr || id_at(place) != id) continue;
-        if (prefer(*place.node, place.offset)) return place;
+        // engines that do not chain their hashes call several blocks the same
+        if (found.node != nullptr && prefer(*place.node, place.offset)) return place;
         if (found.node == nullptr) found = place;
       }
-      if (words[kLine - 1] == 0) return found;
+      if (line.tags[Line::kWays - 1] == 0) return found;
     }
   }
 
@@ -132,7 +134,7 @@ class EngineIds {
     if (shards_.empty()) return;
     const std::uint64_t mixed = mix(id);
     const Shard& shard = shards_[shard_of(mixed)];
-    if (shard.lines != 0) __builtin_prefetch(shard.words + std::size_t{shard.home(mixed)} * kLine, 1);
+    if (shard.count != 0) __builtin_prefetch(shard.lines + shard.home(tag_of(mixed)), 1);
   }
 
   /// The block at that place, whose run says so already, is called `id`. `blocks`: how many the tree has; the table is cleaned of
@@ -141,106 +143,134 @@ class EngineIds {
     if (shards_.empty()) shards_.resize(shard_count_);
     const std::uint64_t mixed = mix(id);
     Shard& shard = shards_[shard_of(mixed)];
-    if (shard.used >= shard.lines * (kLine * 5 / 8)) rebuild(shard, used_ > blocks + blocks / 4);
-    put(shard, word_of(mixed, number, offset));
+    if (shard.used >= shard.count * (Line::kWays * 5 / 8)) rebuild(shard, used_ > blocks + blocks / 4);
+    put(shard, tag_of(mixed), number, static_cast<std::uint16_t>(offset));
   }
 
   /// returns: an estimate from above of what `ids` additions ask for.
   [[nodiscard]] std::size_t room_to_add(std::size_t ids) const noexcept {
     const std::size_t growing = std::min({ids, shard_count_, 4 + ids * 16 / (largest_ + 1)});  // shards that are full by then
-    return growing * ((largest_ + ids / shard_count_ + 8) * 20 + 256);
+    return growing * ((largest_ + ids / shard_count_ + 8) * 26 + 256);
   }
 
  private:
-  static constexpr std::uint32_t kLine = 8;  // words of a cache line: looked at together, without a branch per word
+  /// Eight places in one cache line, filled from the front. The tag (16 bits of the mixed id, 0 = free) also says to which line a place
+  /// belongs, so that a rebuild needs no more than the lines; what does not fit goes to the next line.
+  struct alignas(64) Line {
+    static constexpr unsigned kWays = 8;
+    std::uint16_t tags[kWays];
+    std::uint32_t numbers[kWays];
+    std::uint16_t offsets[kWays];
 
-  /// Words: node (32 bits), offset (16), tag (16). The tag also says to which line a word belongs, so that a rebuild needs no more than
-  /// the words. A line is filled from its front; what does not fit goes to the next.
-  struct Shard {
-    std::uint64_t* words = nullptr;
-    std::uint32_t lines = 0, used = 0;
-
-    [[nodiscard]] std::uint32_t home(std::uint64_t tag) const noexcept {
-      return static_cast<std::uint32_t>(((tag & 0xFFFF) * std::uint64_t{lines}) >> 16);
+    void set(unsigned way, std::uint16_t tag, std::uint32_t number, std::uint16_t offset) noexcept {
+      tags[way] = tag;
+      numbers[way] = number;
+      offsets[way] = offset;
     }
-    [[nodiscard]] std::uint32_t next(std::uint32_t line) const noexcept { return line + 1 == lines ? 0 : line + 1; }
-    [[nodiscard]] std::size_t bytes() const noexcept { return std::size_t{lines} * kLine * sizeof(std::uint64_t); }
+    /// returns: one bit per way that has that tag.
+    [[nodiscard]] unsigned equal(std::uint16_t tag) const noexcept {
+#if WARMROUTE_X86_KERNELS
+      typedef short Tags __attribute__((vector_size(16), may_alias));
+      typedef char Bytes __attribute__((vector_size(16)));
+      const Tags same = *reinterpret_cast<const Tags*>(tags) == (Tags{} + static_cast<short>(tag));
+      const auto pairs = static_cast<unsigned>(__builtin_ia32_pmovmskb128(reinterpret_cast<Bytes>(same))) & 0x5555U;
+      unsigned bits = (pairs | pairs >> 1) & 0x3333U;
+      bits = (bits | bits >> 2) & 0x0F0FU;
+      return (bits | bits >> 4) & 0xFFU;
+#else
+      unsigned bits = 0;
+      for (unsigned k = 0; k < kWays; ++k) bits |= static_cast<unsigned>(tags[k] == tag) << k;
+      return bits;
+#endif
+    }
   };
-  [[nodiscard]] static unsigned same_tag(const std::uint64_t* words, std::uint64_t tag) noexcept {
-    unsigned same = 0;
-    for (unsigned k = 0; k < kLine; ++k) same |= static_cast<unsigned>(((words[k] ^ tag) & 0xFFFF) == 0 && words[k] != 0) << k;
-    return same;
-  }
+  struct Shard {
+    Line* lines = nullptr;
+    std::uint32_t count = 0, used = 0;
+
+    [[nodiscard]] std::uint32_t home(std::uint16_t tag) const noexcept {
+      return static_cast<std::uint32_t>((std::uint64_t{tag} * count) >> 16);
+    }
+    [[nodiscard]] std::uint32_t next(std::uint32_t line) const noexcept { return line + 1 == count ? 0 : line + 1; }
+    [[nodiscard]] std::size_t bytes() const noexcept { return count * sizeof(Line); }
+  };
 
   [[nodiscard]] static std::uint64_t mix(std::uint64_t x) noexcept {
     x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93ULL;
     return x ^ (x >> 32);
   }
   [[nodiscard]] std::size_t shard_of(std::uint64_t mixed) const noexcept { return (mixed >> 54) & (shard_count_ - 1); }
-  [[nodiscard]] static std::uint64_t word_of(std::uint64_t mixed, std::uint32_t number, std::uint32_t offset) noexcept {
-    return std::uint64_t{number} << 32 | std::uint64_t{offset} << 16 | (mixed & 0xFFFF);
+  [[nodiscard]] static std::uint16_t tag_of(std::uint64_t mixed) noexcept {
+    return static_cast<std::uint16_t>((mixed & 0xFFFF) != 0 ? mixed & 0xFFFF : 1);
   }
-  /// returns: the live place that a word names, if there is one.
-  [[nodiscard]] Place place_of(std::uint64_t word) const noexcept {
-    const auto number = static_cast<std::uint32_t>(word >> 32);
-    const auto offset = static_cast<std::uint32_t>(word >> 16) & 0xFFFF;
+  /// returns: the live place that one way of a line names, if there is one.
+  [[nodiscard]] Place place_of(const Line& line, unsigned way) const noexcept {
+    const std::uint32_t number = line.numbers[way];
     if (!arena_->live(number)) return {};
     Node& node = arena_->node(number);
     const Run& run = *node.run.load(std::memory_order_relaxed);
-    if (run.named == 0 || offset >= run.length.load(std::memory_order_relaxed)) return {};
-    return {&node, offset};
+    if (run.named == 0 || line.offsets[way] >= run.length.load(std::memory_order_relaxed)) return {};
+    return {&node, line.offsets[way]};
   }
   [[nodiscard]] static std::uint64_t id_at(const Place& p) noexcept { return p.node->run.load(std::memory_order_relaxed)->ids()[p.offset]; }
 
-  void put(Shard& shard, std::uint64_t word) noexcept {
-    for (std::uint32_t line = shard.home(word);; line = shard.next(line)) {
-      std::uint64_t* words = shard.words + std::size_t{line} * kLine;
-      unsigned full = 0;
-      bool there = false;  // the same place had this name before
-      for (unsigned k = 0; k < kLine; ++k) {
-        full += words[k] != 0;
-        there |= words[k] == word;
+  void put(Shard& shard, std::uint16_t tag, std::uint32_t number, std::uint16_t offset) noexcept {
+    for (std::uint32_t at = shard.home(tag);; at = shard.next(at)) {
+      Line& line = shard.lines[at];
+      for (unsigned same = line.equal(tag); same != 0; same &= same - 1) {
+        const auto way = static_cast<unsigned>(std::countr_zero(same));
+        if (line.numbers[way] == number && line.offsets[way] == offset) return;  // the same place had this name before
       }
-      if (there) return;
-      if (full == kLine) continue;
-      words[full] = word;
+      const unsigned free = line.equal(0);
+      if (free == 0) continue;
+      const auto way = static_cast<unsigned>(std::countr_zero(free));
+      line.set(way, tag, number, offset);
       ++shard.used;
       ++used_;
       return;
     }
   }
 
-  /// Half as large again as it must be, of those entries that are still true if `clean`.
+  /// Twice as large as it must be, of those entries that are still true if `clean`.
   void rebuild(Shard& shard, bool clean) {
     const Shard old = shard;
-    const std::size_t before = std::size_t{old.lines} * kLine;
     std::uint32_t kept = 0;
-    for (std::size_t i = 0; i < before; ++i) {
-      if (clean && old.words[i] != 0 && !is_true(old.words[i], shard)) old.words[i] = 0;
-      kept += old.words[i] != 0;
+    for (std::uint32_t i = 0; i < old.count; ++i) {
+      for (unsigned way = 0; way < Line::kWays; ++way) {
+        if (clean && old.lines[i].tags[way] != 0 && !is_true(old.lines[i], way, shard)) old.lines[i].tags[way] = 0;
+        kept += old.lines[i].tags[way] != 0;
+      }
     }
-    shard.lines = std::max<std::uint32_t>(2, kept * 5 / 2 / kLine);
-    shard.words = static_cast<std::uint64_t*>(memory_->allocate_line(shard.bytes()));
-    std::memset(shard.words, 0, shard.bytes());
-    used_ -= shard.used;
-    shard.used = 0;
-    for (std::size_t i = 0; i < before; ++i) {
-      if (old.words[i] != 0) put(shard, old.words[i]);
+    shard.count = std::max<std::uint32_t>(2, kept * 16 / 5 / Line::kWays);
+    shard.lines = static_cast<Line*>(memory_->allocate_line(shard.bytes()));
+    std::memset(static_cast<void*>(shard.lines), 0, shard.bytes());
+    used_ -= shard.used - kept;
+    shard.used = kept;
+    filled_.assign(shard.count, 0);  // asking the line itself would wait for the tag just written to it
+    for (std::uint32_t i = 0; i < old.count; ++i) {
+      for (unsigned way = 0; way < Line::kWays; ++way) {
+        const Line& line = old.lines[i];
+        if (line.tags[way] == 0) continue;
+        std::uint32_t at = shard.home(line.tags[way]);
+        while (filled_[at] == Line::kWays) at = shard.next(at);
+        shard.lines[at].set(filled_[at]++, line.tags[way], line.numbers[way], line.offsets[way]);
+      }
     }
-    if (old.words != nullptr) memory_->release_line(old.words, old.bytes());
-    largest_ = std::max(largest_, shard.lines * kLine);
+    if (old.lines != nullptr) memory_->release_line(old.lines, old.bytes());
+    largest_ = std::max(largest_, shard.count * Line::kWays);
   }
-  [[nodiscard]] bool is_true(std::uint64_t word, const Shard& shard) const {
-    const Place place = place_of(word);
+  [[nodiscard]] bool is_true(const Line& line, unsigned way, const Shard& shard) const {
+    const Place place = place_of(line, way);
     if (place.node == nullptr) return false;
     const std::uint64_t mixed = mix(id_at(place));
-    return &shards_[shard_of(mixed)] == &shard && ((mixed ^ word) & 0xFFFF) == 0;
+    return &shards_[shard_of(mixed)] == &shard && tag_of(mixed) == line.tags[way];
   }
 
   PrefixMemory* memory_;
   NodeArena* arena_;
   std::size_t shard_count_;  // a power of two; few where the cap is low, since each has a line or two from its first name on
   std::vector<Shard> shards_;
+  std::vector<std::uint8_t> filled_;  // scratch of rebuild
   std::uint64_t used_ = 0;
   std::uint32_t largest_ = 0;
 };

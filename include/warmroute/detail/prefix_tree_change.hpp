@@ -140,22 +140,23 @@ inline std::size_t PrefixTree::remove(std::uint32_t slot, unsigned tier, std::sp
   return release(parts_, slot, tier);
 }
 
-/// Neighbouring blocks are released together, whether they are named from leaf to root or the other way.
+/// Neighbouring blocks are released together, whether they are named from leaf to root or the other way; the run itself tells whether
+/// the next name is a neighbour's, so that the table is asked once per stretch.
 inline std::size_t PrefixTree::remove_named(std::uint32_t slot, unsigned tier, std::span<const EngineHash> ids) {
   static_cast<void>(room(kRoomForHoles, nullptr));
+  const AliasMap* aliases = slot < aliases_.size() ? aliases_[slot].get() : nullptr;
   std::size_t removed = 0;
   Part part{nullptr, 0, 0};
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    prefetch_names(ids, i);
-    const EngineHash id = ids[i];
-    const EngineIds::Place place = find(slot, id);
-    if (place.node == nullptr) continue;
-    if (place.node == part.node && place.offset + 1 == part.from) { part.from = place.offset; continue; }
-    if (place.node == part.node && place.offset == part.to) { ++part.to; continue; }
-    if (part.node != nullptr) removed += release({&part, 1}, slot, tier);
-    // what was just released may have taken this node with it, or moved its blocks
-    const EngineIds::Place again = part.node == nullptr ? place : find(slot, id);
-    part = again.node == nullptr ? Part{nullptr, 0, 0} : Part{again.node, again.offset, again.offset + 1};
+  for (const EngineHash id : ids) {
+    if (part.node != nullptr) {
+      const std::uint64_t own = static_cast<std::uint64_t>(id), name = aliases == nullptr ? own : aliases->find(own);
+      const std::uint64_t* names = run_of(*part.node).ids();
+      if (part.from != 0 && names[part.from - 1] == name && name != 0) { --part.from; continue; }
+      if (part.to < length(*part.node) && names[part.to] == name && name != 0) { ++part.to; continue; }
+      removed += release({&part, 1}, slot, tier);
+    }
+    const EngineIds::Place place = find(slot, id);  // only now: the release may have moved or freed nodes
+    part = place.node == nullptr ? Part{nullptr, 0, 0} : Part{place.node, place.offset, place.offset + 1};
   }
   if (part.node != nullptr) removed += release({&part, 1}, slot, tier);
   return removed;
