@@ -104,7 +104,7 @@ class NodeArena {
   /// Numbers below this were in use at some time; `chunk_there` says whether a number's chunk is.
   [[nodiscard]] std::uint32_t end() const noexcept { return static_cast<std::uint32_t>(chunks_.size()) * kChunk; }
   [[nodiscard]] bool live(std::uint32_t number) noexcept {
-    return chunks_[number / kChunk] != nullptr && (info(number).flags & NodeInfo::kLive) != 0;
+    return number != kRoot && chunks_[number / kChunk] != nullptr && (info(number).flags & NodeInfo::kLive) != 0;
   }
   [[nodiscard]] std::size_t live() const noexcept { return live_ - 1; }  // without the root
 

@@ -129,6 +129,15 @@ class EngineIds {
     }
   }
 
+  /// returns: that place, if it is a live block of that name.
+  [[nodiscard]] Place check(std::uint64_t id, std::uint32_t number, std::uint32_t offset) const noexcept {
+    if (id == 0 || !arena_->live(number)) return {};
+    Node& node = arena_->node(number);
+    const Run& run = *node.run.load(std::memory_order_relaxed);
+    const bool there = run.named != 0 && offset < run.length.load(std::memory_order_relaxed) && run.ids()[offset] == id;
+    return there ? Place{&node, offset} : Place{};
+  }
+
   /// Fetches what `find` or `add` of that id will look at first.
   void prefetch(std::uint64_t id) const noexcept {
     if (shards_.empty()) return;

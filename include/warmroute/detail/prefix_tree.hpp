@@ -51,6 +51,11 @@ class PrefixTree {
                    std::span<const EngineHash> ids);
   /// returns: the place of the block that the slot's engine calls `id`, rather one that the slot holds.
   [[nodiscard]] EngineIds::Place find(std::uint32_t slot, EngineHash id);
+  /// Each name falls on another cache line: have kAhead of them on their way. Call with i = 0, 1, 2...
+  void prefetch_names(std::span<const EngineHash> ids, std::size_t i) const noexcept {
+    constexpr std::size_t kAhead = 20;
+    for (std::size_t k = i == 0 ? 0 : i + kAhead - 1; k < std::min(i + kAhead, ids.size()); ++k) ids_.prefetch(static_cast<std::uint64_t>(ids[k]));
+  }
   /// returns: memberships removed.
   std::size_t remove(std::uint32_t slot, unsigned tier, std::span<const BlockHash> path, std::size_t first);
   std::size_t remove_named(std::uint32_t slot, unsigned tier, std::span<const EngineHash> ids);
@@ -112,12 +117,8 @@ class PrefixTree {
   Node* create(Node* at, std::uint32_t offset, std::span<const BlockHash> hashes, bool named);
   std::uint32_t extend(Node& node, std::span<const BlockHash> hashes);
   [[nodiscard]] bool holds(Node& node, std::uint32_t slot, std::uint32_t offset);
+  void note_hint(std::uint32_t slot, const Node& node, std::uint32_t offset);
   [[nodiscard]] EngineIds::Place find_name(std::uint32_t slot, std::uint64_t name);
-  /// Each name falls on another cache line: have kAhead of them on their way. Call with i = 0, 1, 2...
-  void prefetch_names(std::span<const EngineHash> ids, std::size_t i) const noexcept {
-    constexpr std::size_t kAhead = 20;
-    for (std::size_t k = i == 0 ? 0 : i + kAhead - 1; k < std::min(i + kAhead, ids.size()); ++k) ids_.prefetch(static_cast<std::uint64_t>(ids[k]));
-  }
   bool name(Node& node, std::uint32_t from, std::span<const EngineHash> ids, std::uint32_t slot);
   void append(Node& node, std::span<const BlockHash> hashes);
   Run* new_run(std::size_t capacity, bool named);
@@ -150,6 +151,10 @@ class PrefixTree {
   CommonPrefix compare_ = common_prefix_kernel();
   CreditLanes credit_ = credit_lanes_kernel();
   std::vector<std::uint64_t> held_;  // memberships per slot
+  struct Hint {
+    std::uint32_t number = 0, offset = 0;
+  };
+  std::vector<Hint> hints_;  // per slot: the block that its engine named last; the next one is mostly its neighbour
   std::vector<std::unique_ptr<AliasMap>> aliases_;  // per slot, where its engine's ids differ from those in the runs
   std::vector<Part> parts_;          // scratch of remove
   std::vector<Moved> moved_;         // scratch of merge
