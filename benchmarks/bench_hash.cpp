@@ -16,8 +16,9 @@ std::vector<std::uint32_t> some_tokens(std::size_t count) {
 }
 
 void per_block(benchmark::State& state, std::size_t blocks) {
-  state.counters["ns_per_block"] = benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(blocks) * 1e-9,
-                                                      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns_per_block"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(blocks) * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 // Args: tokens, block size
@@ -32,8 +33,16 @@ void hash_tokens(benchmark::State& state) {
   }
   per_block(state, blocks);
 }
-BENCHMARK(hash_tokens)->ArgNames({"tokens", "block"})->Args({10'000, 16})->Args({1'000, 16})->Args({65'536, 16})
-    ->Args({10'000, 32})->Args({10'000, 64})->Args({10'000, 128})->Args({10'000, 512})->Args({10'000, 8});
+BENCHMARK(hash_tokens)
+    ->ArgNames({"tokens", "block"})
+    ->Args({10'000, 16})
+    ->Args({1'000, 16})
+    ->Args({65'536, 16})
+    ->Args({10'000, 32})
+    ->Args({10'000, 64})
+    ->Args({10'000, 128})
+    ->Args({10'000, 512})
+    ->Args({10'000, 8});
 
 void hash_tokens_and_chain(benchmark::State& state) {
   const auto tokens = some_tokens(static_cast<std::size_t>(state.range(0)));

@@ -35,7 +35,8 @@ void ingest_by_path(benchmark::State& state) {
   const std::size_t replicas = size(state.range(0)), event = size(state.range(1)), chains = 64;
   std::vector<Path> paths;
   for (std::size_t w = 0; w < replicas; ++w) {
-    for (std::size_t c = 0; c < chains; ++c) paths.push_back(bench::chain(bench::ingest_family(w, chains, c), bench::kChainBlocks));
+    for (std::size_t c = 0; c < chains; ++c)
+      paths.push_back(bench::chain(bench::ingest_family(w, chains, c), bench::kChainBlocks));
   }
   std::unique_ptr<PrefixIndex> index;
   for (auto _ : state) {
@@ -45,7 +46,8 @@ void ingest_by_path(benchmark::State& state) {
     for (std::size_t c = 0; c < chains; ++c) {
       for (std::size_t at = 0; at < bench::kChainBlocks; at += event) {
         for (std::size_t w = 0; w < replicas; ++w) {
-          static_cast<void>(index->store(replica(w), Tier::device, std::span(paths[w * chains + c]).first(at + event), at));
+          static_cast<void>(
+              index->store(replica(w), Tier::device, std::span(paths[w * chains + c]).first(at + event), at));
         }
       }
     }
@@ -54,19 +56,24 @@ void ingest_by_path(benchmark::State& state) {
   per_block(state, "ns_per_block", blocks * static_cast<double>(state.iterations()));
   report_memory(state, *index);
 }
-BENCHMARK(ingest_by_path)->ArgNames({"replicas", "event"})->ArgsProduct({{1, 8, 64}, {1, 16, 64}})->Unit(benchmark::kMillisecond);
+BENCHMARK(ingest_by_path)
+    ->ArgNames({"replicas", "event"})
+    ->ArgsProduct({{1, 8, 64}, {1, 16, 64}})
+    ->Unit(benchmark::kMillisecond);
 
 // REMOVE by path, leaf to root.
 void remove_by_path(benchmark::State& state) {
   const std::size_t replicas = size(state.range(0)), event = size(state.range(1)), chains = 64;
   std::vector<Path> paths;
   for (std::size_t w = 0; w < replicas; ++w) {
-    for (std::size_t c = 0; c < chains; ++c) paths.push_back(bench::chain(bench::ingest_family(w, chains, c), bench::kChainBlocks));
+    for (std::size_t c = 0; c < chains; ++c)
+      paths.push_back(bench::chain(bench::ingest_family(w, chains, c), bench::kChainBlocks));
   }
   PrefixIndex index({.max_bytes = kPlenty});
   for (auto _ : state) {
     state.PauseTiming();
-    for (std::size_t i = 0; i < paths.size(); ++i) static_cast<void>(index.store(replica(i / chains), Tier::device, paths[i]));
+    for (std::size_t i = 0; i < paths.size(); ++i)
+      static_cast<void>(index.store(replica(i / chains), Tier::device, paths[i]));
     state.ResumeTiming();
     for (std::size_t c = 0; c < chains; ++c) {
       for (std::size_t at = bench::kChainBlocks; at != 0; at -= event) {
@@ -76,11 +83,15 @@ void remove_by_path(benchmark::State& state) {
       }
     }
   }
-  per_block(state, "ns_per_block", static_cast<double>(paths.size() * bench::kChainBlocks) * static_cast<double>(state.iterations()));
+  per_block(state, "ns_per_block",
+            static_cast<double>(paths.size() * bench::kChainBlocks) * static_cast<double>(state.iterations()));
   index.advance();
   state.counters["bytes_after"] = static_cast<double>(index.statistics().bytes);
 }
-BENCHMARK(remove_by_path)->ArgNames({"replicas", "event"})->ArgsProduct({{8}, {1, 16, 64}})->Unit(benchmark::kMillisecond);
+BENCHMARK(remove_by_path)
+    ->ArgNames({"replicas", "event"})
+    ->ArgsProduct({{8}, {1, 16, 64}})
+    ->Unit(benchmark::kMillisecond);
 
 struct EventChains {
   EventChains(std::size_t replicas_, std::size_t chains_) : replicas(replicas_), chains(chains_) {
@@ -96,7 +107,8 @@ struct EventChains {
       for (std::size_t at = 0; at < bench::kChainBlocks; at += event) {
         for (std::size_t w = 0; w < replicas; ++w) {
           const auto& id = ids[w * chains + c];
-          static_cast<void>(index.store_event(replica(w), Tier::device, at == 0 ? nullptr : &id[at - 1], std::span(id).subspan(at, event),
+          static_cast<void>(index.store_event(replica(w), Tier::device, at == 0 ? nullptr : &id[at - 1],
+                                              std::span(id).subspan(at, event),
                                               std::span(paths[w * chains + c]).subspan(at, event)));
         }
       }
@@ -128,10 +140,14 @@ void ingest_events(benchmark::State& state) {
     state.ResumeTiming();
     world.store(*index, size(state.range(1)));
   }
-  per_block(state, "ns_per_block", static_cast<double>(world.paths.size() * bench::kChainBlocks) * static_cast<double>(state.iterations()));
+  per_block(state, "ns_per_block",
+            static_cast<double>(world.paths.size() * bench::kChainBlocks) * static_cast<double>(state.iterations()));
   report_memory(state, *index);
 }
-BENCHMARK(ingest_events)->ArgNames({"replicas", "event"})->ArgsProduct({{1, 8, 64}, {1, 16, 64}})->Unit(benchmark::kMillisecond);
+BENCHMARK(ingest_events)
+    ->ArgNames({"replicas", "event"})
+    ->ArgsProduct({{1, 8, 64}, {1, 16, 64}})
+    ->Unit(benchmark::kMillisecond);
 
 // REMOVE by event, leaf to root.
 void remove_events(benchmark::State& state) {
@@ -143,12 +159,16 @@ void remove_events(benchmark::State& state) {
     state.ResumeTiming();
     world.remove(index, size(state.range(1)));
   }
-  per_block(state, "ns_per_block", static_cast<double>(world.paths.size() * bench::kChainBlocks) * static_cast<double>(state.iterations()));
+  per_block(state, "ns_per_block",
+            static_cast<double>(world.paths.size() * bench::kChainBlocks) * static_cast<double>(state.iterations()));
   index.advance();
   state.counters["bytes_after"] = static_cast<double>(index.statistics().bytes);
   state.counters["memberships_after"] = static_cast<double>(index.statistics().memberships);
 }
-BENCHMARK(remove_events)->ArgNames({"replicas", "event"})->ArgsProduct({{8}, {1, 16, 64}})->Unit(benchmark::kMillisecond);
+BENCHMARK(remove_events)
+    ->ArgNames({"replicas", "event"})
+    ->ArgsProduct({{8}, {1, 16, 64}})
+    ->Unit(benchmark::kMillisecond);
 
 // QUERY over ballast. Args: kind (0 full, 1 stagger, 2 branchy, 3 miss), replicas, blocks.
 void query(benchmark::State& state) {
@@ -168,8 +188,12 @@ void query(benchmark::State& state) {
   state.counters["p99_ns"] = watch.percentile(0.99);
   state.counters["best"] = match.best();
 }
-BENCHMARK(query)->ArgNames({"kind", "replicas", "blocks"})->ArgsProduct({{0, 1, 2, 3}, {8, 64}, {64, 625, 4096}})
-    ->Args({0, 1'000, 64})->Args({0, 1'000, 625})->Args({1, 1'000, 625});
+BENCHMARK(query)
+    ->ArgNames({"kind", "replicas", "blocks"})
+    ->ArgsProduct({{0, 1, 2, 3}, {8, 64}, {64, 625, 4096}})
+    ->Args({0, 1'000, 64})
+    ->Args({0, 1'000, 625})
+    ->Args({1, 1'000, 625});
 
 // TREE: bytes of a bushy tree, look-up of 144 blocks. Args: replicas.
 void tree(benchmark::State& state) {
@@ -181,7 +205,8 @@ void tree(benchmark::State& state) {
     for (std::size_t leaf = 0; leaf < (1U << kLevels); ++leaf) {
       Path path = bench::chain(forest << 20, 64);
       for (std::size_t level = 1; level <= kLevels; ++level) {
-        for (std::size_t b = 0; b < 8; ++b) path.push_back(bench::local(forest << 20 | 1ULL << level | leaf >> (kLevels - level), 64 + level * 8 + b));
+        for (std::size_t b = 0; b < 8; ++b)
+          path.push_back(bench::local(forest << 20 | 1ULL << level | leaf >> (kLevels - level), 64 + level * 8 + b));
       }
       for (std::size_t w = 0; w < replicas; ++w) static_cast<void>(index.store(replica(w), Tier::device, path));
     }
@@ -194,7 +219,8 @@ void tree(benchmark::State& state) {
     leaf = bench::mix(n) % (1U << kLevels);
     Path path = bench::chain(0, 64);
     for (std::size_t level = 1; level <= kLevels; ++level) {
-      for (std::size_t b = 0; b < 8; ++b) path.push_back(bench::local(1ULL << level | leaf >> (kLevels - level), 64 + level * 8 + b));
+      for (std::size_t b = 0; b < 8; ++b)
+        path.push_back(bench::local(1ULL << level | leaf >> (kLevels - level), 64 + level * 8 + b));
     }
     prompts.push_back(path);
   }
@@ -254,7 +280,8 @@ void text(benchmark::State& state) {
     for (std::size_t k = 0; k < length; ++k) {
       prompt[k] = static_cast<char>('0' + bench::mix((k < length / 2 ? i % 64 : 1'000 + i) << 32 | k) % 64);
     }
-    static_cast<void>(index.store(replica((i / 64 + i % 64) % replicas), Tier::device, std::span(blocks).first(hash_text_blocks(prompt, seed, blocks))));
+    static_cast<void>(index.store(replica((i / 64 + i % 64) % replicas), Tier::device,
+                                  std::span(blocks).first(hash_text_blocks(prompt, seed, blocks))));
   }
   PrefixMatch match;
   std::size_t i = 0;
@@ -263,15 +290,21 @@ void text(benchmark::State& state) {
     index.match(blocks, match);
     benchmark::DoNotOptimize(match.device().data());
   }
-  state.counters["bytes_per_char"] = static_cast<double>(index.statistics().bytes) / static_cast<double>(count * length);
+  state.counters["bytes_per_char"] =
+      static_cast<double>(index.statistics().bytes) / static_cast<double>(count * length);
 }
-BENCHMARK(text)->ArgNames({"replicas", "prompts", "chars"})->Args({8, 4096, 1'000})->Args({8, 1024, 10'000})->Args({8, 256, 40'000});
+BENCHMARK(text)
+    ->ArgNames({"replicas", "prompts", "chars"})
+    ->Args({8, 4096, 1'000})
+    ->Args({8, 1024, 10'000})
+    ->Args({8, 256, 40'000});
 
 // Growth: 64 hot prompts and cold ones among 10^5 to 10^7 blocks. Args: blocks, chain length, hot (1) or cold (0).
 void growth(benchmark::State& state) {
   const std::size_t length = size(state.range(1)), chains = size(state.range(0)) / length;
   PrefixIndex index({.max_bytes = kPlenty});
-  for (std::size_t c = 0; c < chains; ++c) static_cast<void>(index.store(replica(c % 8), Tier::device, bench::chain(c, length)));
+  for (std::size_t c = 0; c < chains; ++c)
+    static_cast<void>(index.store(replica(c % 8), Tier::device, bench::chain(c, length)));
   std::vector<Path> prompts;
   const std::size_t asked = state.range(2) != 0 ? 64 : 4'096;
   for (std::size_t n = 0; n < asked; ++n) prompts.push_back(bench::chain(bench::mix(n) % chains, length));
@@ -283,8 +316,10 @@ void growth(benchmark::State& state) {
   state.counters["p99_ns"] = watch.percentile(0.99);
   report_memory(state, index);
 }
-BENCHMARK(growth)->ArgNames({"blocks", "length", "hot"})
-    ->ArgsProduct({{100'000, 1'000'000, 10'000'000}, {64, 625}, {0, 1}})->Iterations(100'000);
+BENCHMARK(growth)
+    ->ArgNames({"blocks", "length", "hot"})
+    ->ArgsProduct({{100'000, 1'000'000, 10'000'000}, {64, 625}, {0, 1}})
+    ->Iterations(100'000);
 
 // clear of one replica among blocks; what it holds and how long the memory takes to come back. Args: blocks.
 void clear(benchmark::State& state) {
@@ -295,7 +330,8 @@ void clear(benchmark::State& state) {
   bench::Stopwatch clears;
   for (auto _ : state) {
     state.PauseTiming();
-    for (std::size_t c = 0; c < chains; ++c) static_cast<void>(index.store({0, generation}, Tier::device, bench::chain(c, 625)));
+    for (std::size_t c = 0; c < chains; ++c)
+      static_cast<void>(index.store({0, generation}, Tier::device, bench::chain(c, 625)));
     bytes = static_cast<double>(index.statistics().bytes);
     state.ResumeTiming();
     clears.time([&] { index.clear({0, generation}); });
@@ -305,7 +341,8 @@ void clear(benchmark::State& state) {
     while (index.statistics().blocks != 0) {
       const auto begin = std::chrono::steady_clock::now();
       index.advance(256);
-      longest = std::max(longest, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+      longest = std::max(longest,
+                         std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
       ++calls;
     }
     state.counters["advance_calls"] = static_cast<double>(calls);

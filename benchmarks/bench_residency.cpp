@@ -23,7 +23,8 @@ void touch_warm(benchmark::State& state) {
     residency.insert(hot[size(now) % hot.size()], Nanos{now});
     ++now;
   }
-  for (int n = 0; n < 50'000; ++n, ++now) watch.time([&] { residency.insert(hot[size(now) % hot.size()], Nanos{now}); });
+  for (int n = 0; n < 50'000; ++n, ++now)
+    watch.time([&] { residency.insert(hot[size(now) % hot.size()], Nanos{now}); });
   state.counters["p50_ns"] = watch.percentile(0.5);
   state.counters["p99_ns"] = watch.percentile(0.99);
 }

@@ -42,7 +42,8 @@ inline std::vector<EngineHash> names(const Path& path) {
 inline std::uint64_t ingest_family(std::size_t replica, std::size_t chains, std::size_t c) {
   return c % 2 == 0 ? c : 1'000'000 + replica * chains + c;
 }
-inline void ingest(PrefixIndex& index, std::size_t replicas, std::size_t chains, std::uint32_t first_slot, std::size_t event_blocks) {
+inline void ingest(PrefixIndex& index, std::size_t replicas, std::size_t chains, std::uint32_t first_slot,
+                   std::size_t event_blocks) {
   std::vector<Path> paths;
   for (std::size_t w = 0; w < replicas; ++w) {
     for (std::size_t c = 0; c < chains; ++c) paths.push_back(chain(ingest_family(w, chains, c), kChainBlocks));

@@ -60,13 +60,14 @@ TEST(Allocations, NoneInHashing) {
   std::vector<BlockHash> blocks(tokens.size());
   std::vector<SequenceHash> sequence(tokens.size());
   EXPECT_EQ(allocations_of([&] {
-    for (const std::uint32_t size : {1U, 16U, 64U, 512U}) {
-      hash_token_blocks(tokens, size, 1, blocks);
-      hash_eagle_blocks(tokens, size, 1, blocks);
-      hash_token_blocks_chained(tokens, size, 1, blocks, sequence);
-    }
-    sequence_hashes(blocks, sequence);
-  }), 0U);
+              for (const std::uint32_t size : {1U, 16U, 64U, 512U}) {
+                hash_token_blocks(tokens, size, 1, blocks);
+                hash_eagle_blocks(tokens, size, 1, blocks);
+                hash_token_blocks_chained(tokens, size, 1, blocks, sequence);
+              }
+              sequence_hashes(blocks, sequence);
+            }),
+            0U);
 }
 
 TEST(Allocations, NoneInAMatch) {
@@ -79,12 +80,13 @@ TEST(Allocations, NoneInAMatch) {
   PrefixMatch match;
   index.match(long_path, match);
   EXPECT_EQ(allocations_of([&] {
-    for (int i = 0; i < 100; ++i) {
-      index.match(long_path, match);
-      index.match(miss, match);
-      index.match(other, match);
-    }
-  }), 0U);
+              for (int i = 0; i < 100; ++i) {
+                index.match(long_path, match);
+                index.match(miss, match);
+                index.match(other, match);
+              }
+            }),
+            0U);
 }
 
 TEST(Allocations, NoneInStoringOrTouchingWhatIsThere) {
@@ -94,10 +96,11 @@ TEST(Allocations, NoneInStoringOrTouchingWhatIsThere) {
   residency.insert(path, Nanos{1});
   residency.insert(path, Nanos{2});
   EXPECT_EQ(allocations_of([&] {
-    for (int i = 3; i < 100; ++i) residency.insert(path, Nanos{i});
-    EXPECT_TRUE(index.store({0, 1}, Tier::device, path));
-    index.clear({0, 1});
-  }), 0U);
+              for (int i = 3; i < 100; ++i) residency.insert(path, Nanos{i});
+              EXPECT_TRUE(index.store({0, 1}, Tier::device, path));
+              index.clear({0, 1});
+            }),
+            0U);
 }
 
 TEST(Allocations, AreWhatTheIndexSaysItUses) {

@@ -167,8 +167,14 @@ TEST(BlockHash, ObjectsCountInAnyOrder) {
 }
 
 TEST(HashSpace, EveryMemberMakesAnotherSeed) {
-  const HashSpace spaces[] = {{}, {.hash_seed = 5}, {.adapter = "x"}, {.cache_salt = "x"}, {.isolation_key = "x"}, {.text = true},
-                              {.adapter = "x", .cache_salt = "x"}, {.adapter = "text"}};
+  const HashSpace spaces[] = {{},
+                              {.hash_seed = 5},
+                              {.adapter = "x"},
+                              {.cache_salt = "x"},
+                              {.isolation_key = "x"},
+                              {.text = true},
+                              {.adapter = "x", .cache_salt = "x"},
+                              {.adapter = "text"}};
   for (std::size_t i = 0; i < std::size(spaces); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
       // an adapter that is called "text" sums to the seed of text; its blocks are of tokens, so nothing can match

@@ -61,7 +61,8 @@ struct MergeUnderReaders {
       newest.store(round, std::memory_order_release);
       ASSERT_EQ(index.remove(kChurn, Tier::device, other), other.size());
       // more of the same trunk: branches, growth, holes, and holders that come and go
-      for (std::uint32_t r = 2; r < 12; ++r) ASSERT_TRUE(index.store({r, 1}, Tier::device, std::span(sealed).first(10 * r)));
+      for (std::uint32_t r = 2; r < 12; ++r)
+        ASSERT_TRUE(index.store({r, 1}, Tier::device, std::span(sealed).first(10 * r)));
       ASSERT_EQ(index.remove(kOther, Tier::device, std::span(sealed).first(8), 4), 4U);
       for (std::uint32_t r = 2; r < 12; r += 2) index.remove({r, 1}, Tier::device, sealed);
       if (round % 16 == 0) index.clear({3, 1});

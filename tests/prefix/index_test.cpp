@@ -123,9 +123,11 @@ TEST_F(PrefixIndexTest, KeepsNothingOfWhatNobodyHolds) {
 
 TEST_F(PrefixIndexTest, TakesEventsByTheEnginesOwnNames) {
   const auto path = chain(1, 6);
-  const EngineHash ids[] = {EngineHash{11}, EngineHash{12}, EngineHash{13}, EngineHash{14}, EngineHash{15}, EngineHash{16}};
+  const EngineHash ids[] = {EngineHash{11}, EngineHash{12}, EngineHash{13},
+                            EngineHash{14}, EngineHash{15}, EngineHash{16}};
   ASSERT_TRUE(index.store_event(replica(0), Tier::device, nullptr, std::span(ids).first(2), std::span(path).first(2)));
-  ASSERT_TRUE(index.store_event(replica(0), Tier::device, &ids[1], std::span(ids).subspan(2), std::span(path).subspan(2)));
+  ASSERT_TRUE(
+      index.store_event(replica(0), Tier::device, &ids[1], std::span(ids).subspan(2), std::span(path).subspan(2)));
   EXPECT_EQ(device(path, 0), 6U);
   EXPECT_TRUE(index.knows(replica(0), EngineHash{14}));
   EXPECT_EQ(index.remove_event(replica(0), Tier::device, std::span(ids).subspan(3)), 3U);
@@ -137,7 +139,8 @@ TEST_F(PrefixIndexTest, RefusesAnEventWhoseParentIsUnknown) {
   const auto path = chain(1, 2);
   const EngineHash ids[] = {EngineHash{11}, EngineHash{12}}, parent{99};
   EXPECT_EQ(index.store_event(replica(0), Tier::device, &parent, ids, path).code(), Code::not_found);
-  EXPECT_EQ(index.store_event(replica(0), Tier::device, nullptr, std::span(ids).first(1), path).code(), Code::invalid_argument);
+  EXPECT_EQ(index.store_event(replica(0), Tier::device, nullptr, std::span(ids).first(1), path).code(),
+            Code::invalid_argument);
   EXPECT_EQ(index.statistics().blocks, 0U);
 }
 
@@ -156,7 +159,8 @@ TEST_F(PrefixIndexTest, SharesBlocksBetweenEnginesThatNameThemDifferently) {
 
 TEST_F(PrefixIndexTest, HoldsManyConversationsUnderOneSystemPrompt) {
   constexpr std::uint32_t kConversations = 5'000;
-  for (std::uint32_t c = 1; c <= kConversations; ++c) ASSERT_TRUE(index.store(replica(c % 3), Tier::device, chain(c, 12, 10)));
+  for (std::uint32_t c = 1; c <= kConversations; ++c)
+    ASSERT_TRUE(index.store(replica(c % 3), Tier::device, chain(c, 12, 10)));
   for (std::uint32_t c = 1; c <= kConversations; ++c) ASSERT_EQ(device(chain(c, 12, 10), c % 3), 12U) << c;
   EXPECT_EQ(device(chain(kConversations + 1, 12, 10), 0), 10U);
   EXPECT_EQ(index.statistics().blocks, 10 + 2 * kConversations);

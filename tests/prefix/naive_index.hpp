@@ -70,13 +70,15 @@ class NaiveIndex {
     return true;
   }
   static bool idle(const Node& n) { return n.children.empty() && n.held.empty(); }
-  static std::size_t remove(Node& node, std::uint32_t slot, Tier tier, std::span<const BlockHash> path, std::size_t first) {
+  static std::size_t remove(Node& node, std::uint32_t slot, Tier tier, std::span<const BlockHash> path,
+                            std::size_t first) {
     if (path.empty()) return 0;
     const auto it = node.children.find(to_u64(path[0]));
     if (it == node.children.end()) return 0;
     Node& child = *it->second;
     std::size_t removed = remove(child, slot, tier, path.subspan(1), first == 0 ? 0 : first - 1);
-    if (const auto held = child.held.find(slot); first == 0 && held != child.held.end() && (held->second & bit(tier)) != 0) {
+    if (const auto held = child.held.find(slot);
+        first == 0 && held != child.held.end() && (held->second & bit(tier)) != 0) {
       ++removed;
       if ((held->second &= ~bit(tier)) == 0) child.held.erase(held);
     }

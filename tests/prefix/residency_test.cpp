@@ -19,7 +19,8 @@ class NaiveResidency {
   void insert(Path path, Nanos now) {
     if (capacity_ != 0 && path.size() > capacity_) path.resize(capacity_);
     ++turn_;
-    for (std::size_t i = 1; i <= path.size(); ++i) blocks_[Path(path.begin(), path.begin() + static_cast<long>(i))] = {turn_, now};
+    for (std::size_t i = 1; i <= path.size(); ++i)
+      blocks_[Path(path.begin(), path.begin() + static_cast<long>(i))] = {turn_, now};
     shrink();
   }
   std::size_t held(const Path& path) const {
@@ -34,8 +35,13 @@ class NaiveResidency {
       return b.first.size() >= cut.size() && std::equal(cut.begin(), cut.end(), b.first.begin());
     });
   }
-  void set_capacity(std::size_t capacity) { capacity_ = capacity; shrink(); }
-  void expire(Nanos before) { std::erase_if(blocks_, [&](const auto& b) { return b.second.second <= before; }); }
+  void set_capacity(std::size_t capacity) {
+    capacity_ = capacity;
+    shrink();
+  }
+  void expire(Nanos before) {
+    std::erase_if(blocks_, [&](const auto& b) { return b.second.second <= before; });
+  }
   std::size_t size() const { return blocks_.size(); }
   const auto& blocks() const { return blocks_; }
 
@@ -62,7 +68,8 @@ Path random_path(std::mt19937_64& random) {
   return path;
 }
 
-void expect_equal(const NaiveResidency& naive, const Residency& residency, PrefixIndex& index, std::mt19937_64& random) {
+void expect_equal(const NaiveResidency& naive, const Residency& residency, PrefixIndex& index,
+                  std::mt19937_64& random) {
   ASSERT_EQ(residency.blocks(), naive.size());
   ASSERT_EQ(index.statistics().memberships, naive.size());
   ASSERT_EQ(index.statistics().blocks, naive.size());
@@ -104,9 +111,7 @@ TEST(Residency, EqualsTheNaiveCacheUnderRandomUse) {
           residency.advance(now, 1'000'000);
           naive.expire(now - Nanos{200});
           break;
-        default:
-          residency.insert(path, now);
-          naive.insert(path, now);
+        default: residency.insert(path, now); naive.insert(path, now);
       }
       ASSERT_NO_FATAL_FAILURE(expect_equal(naive, residency, index, random)) << "seed " << seed << " step " << step;
     }

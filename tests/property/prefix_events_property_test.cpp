@@ -22,7 +22,8 @@ EngineHash engine_name(std::uint32_t slot, std::uint32_t generation, const Path&
 }
 
 struct World {
-  explicit World(std::uint64_t seed, std::uint64_t stay, std::size_t longest) : random(seed), stay_percent(stay), longest_path(longest) {}
+  explicit World(std::uint64_t seed, std::uint64_t stay, std::size_t longest)
+      : random(seed), stay_percent(stay), longest_path(longest) {}
 
   std::mt19937_64 random;
   std::uint64_t stay_percent;
@@ -41,12 +42,15 @@ struct World {
     }
     return path;
   }
-  static Path prefix(const Path& path, std::size_t end) { return Path(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(end)); }
+  static Path prefix(const Path& path, std::size_t end) {
+    return Path(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(end));
+  }
 
   void store_by_name(std::uint32_t slot, unsigned tier) {
     const Path path = random_path();
     std::size_t from = random() % path.size();
-    while (from != 0 && !named[slot][0].contains(prefix(path, from)) && !named[slot][1].contains(prefix(path, from))) --from;
+    while (from != 0 && !named[slot][0].contains(prefix(path, from)) && !named[slot][1].contains(prefix(path, from)))
+      --from;
     std::vector<EngineHash> ids;
     for (std::size_t end = from + 1; end <= path.size(); ++end) {
       ids.push_back(engine_name(slot, generation[slot], path, end));
@@ -115,7 +119,7 @@ TEST(PrefixEventsProperty, NamesLeadToTheRightBlocksWhateverHappensToTheTree) {
 #else
   constexpr int kSteps = 1500;
 #endif
-  const char* more = std::getenv("WARMROUTE_SEEDS");
+  const char* more = std::getenv("WARMROUTE_TEST_ROUNDS");
   for (std::uint64_t seed = 1; seed <= 8 * (more == nullptr ? 1 : std::strtoull(more, nullptr, 10)); ++seed) {
     World world(seed, seed % 2 == 0 ? 40 : 95, seed % 2 == 0 ? 10 : 70);
     for (int step = 0; step < kSteps; ++step) {

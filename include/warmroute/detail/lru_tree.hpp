@@ -178,13 +178,20 @@ class LruTree {
     while (n.last_segment != kNone) {
       const Index last = n.last_segment;
       const Index before = segments_[last].shallower;
-      if ((before == kNone ? 0 : segments_[before].end) < keep) { segments_[last].end = keep; break; }
+      if ((before == kNone ? 0 : segments_[before].end) < keep) {
+        segments_[last].end = keep;
+        break;
+      }
       n.last_segment = before;
       if (before != kNone) segments_[before].deeper = kNone;
       else n.first_segment = kNone;
       free_segment(last);
     }
-    if (keep == 0) { unlink_child(node); free_node(node); return; }
+    if (keep == 0) {
+      unlink_child(node);
+      free_node(node);
+      return;
+    }
     n.run.resize(keep);
     if (n.run.capacity() > 64 && n.run.capacity() / 4 > n.run.size()) n.run.shrink_to_fit();
   }
@@ -257,7 +264,10 @@ class LruTree {
   Index add_node(Index parent, std::uint32_t offset, std::uint32_t base) {
     Index node = free_node_;
     if (node != kNone) free_node_ = nodes_[node].next_sibling;
-    else { node = static_cast<Index>(nodes_.size()); nodes_.emplace_back(); }
+    else {
+      node = static_cast<Index>(nodes_.size());
+      nodes_.emplace_back();
+    }
     Node& n = nodes_[node];
     n.parent = parent;
     n.offset = offset;
@@ -290,7 +300,10 @@ class LruTree {
     while (slots_[hole] != node) hole = (hole + 1) & mask;
     for (std::size_t i = (hole + 1) & mask; slots_[i] != kNone; i = (i + 1) & mask) {
       const Node& m = nodes_[slots_[i]];
-      if (((i - home(m.parent, m.offset, m.run[0])) & mask) >= ((i - hole) & mask)) { slots_[hole] = slots_[i]; hole = i; }
+      if (((i - home(m.parent, m.offset, m.run[0])) & mask) >= ((i - hole) & mask)) {
+        slots_[hole] = slots_[i];
+        hole = i;
+      }
     }
     slots_[hole] = kNone;
     --children_;
@@ -309,7 +322,10 @@ class LruTree {
   Index new_segment(Index node, std::uint32_t end) {
     Index s = free_segment_;
     if (s != kNone) free_segment_ = segments_[s].newer;
-    else { s = static_cast<Index>(segments_.size()); segments_.emplace_back(); }
+    else {
+      s = static_cast<Index>(segments_.size());
+      segments_.emplace_back();
+    }
     segments_[s] = Segment{};
     segments_[s].node = node;
     segments_[s].end = end;

@@ -24,7 +24,9 @@ struct Ragged {
   std::uint32_t held[kTierCount] = {0, 0, 0};
   std::uint32_t reserved = 0;
 
-  [[nodiscard]] std::uint64_t* bits(unsigned tier) noexcept { return reinterpret_cast<std::uint64_t*>(this + 1) + tier * words; }
+  [[nodiscard]] std::uint64_t* bits(unsigned tier) noexcept {
+    return reinterpret_cast<std::uint64_t*>(this + 1) + tier * words;
+  }
   [[nodiscard]] std::size_t all_held() const noexcept { return std::size_t{held[0]} + held[1] + held[2]; }
   [[nodiscard]] static std::size_t bytes(std::size_t words) noexcept { return sizeof(Ragged) + kTierCount * words * 8; }
 };
@@ -33,11 +35,11 @@ struct NodeInfo {
   static constexpr std::uint8_t kLive = 1, kListed = 2, kMergeable = 4;
   Ragged* ragged = nullptr;
   std::uint32_t parent = 0;
-  std::uint32_t used = 0;             ///< the tick of the last store that reached this run's own end part
-  std::uint32_t listed = 0;           ///< `used` when it took its place in the list
-  std::uint32_t older = 0, newer = 0; ///< list of nodes with an end part nobody hangs below, by `used`
+  std::uint32_t used = 0;              ///< the tick of the last store that reached this run's own end part
+  std::uint32_t listed = 0;            ///< `used` when it took its place in the list
+  std::uint32_t older = 0, newer = 0;  ///< list of nodes with an end part nobody hangs below, by `used`
   std::uint32_t generation = 0;
-  std::uint16_t offset = 0;           ///< where in the parent's run it hangs
+  std::uint16_t offset = 0;  ///< where in the parent's run it hangs
   std::uint8_t flags = 0;
 };
 
@@ -56,7 +58,9 @@ class NodeArena {
   }
 
   [[nodiscard]] Node& node(std::uint32_t number) noexcept { return chunks_[number / kChunk]->nodes[number % kChunk]; }
-  [[nodiscard]] NodeInfo& info(std::uint32_t number) noexcept { return chunks_[number / kChunk]->infos[number % kChunk]; }
+  [[nodiscard]] NodeInfo& info(std::uint32_t number) noexcept {
+    return chunks_[number / kChunk]->infos[number % kChunk];
+  }
   [[nodiscard]] NodeInfo& info(const Node& node) noexcept { return info(node.number); }
   /// returns: the live node of that number and generation, or null.
   [[nodiscard]] Node* find(std::uint32_t number, std::uint32_t generation) noexcept {
@@ -68,7 +72,8 @@ class NodeArena {
   /// returns: the bytes that the next `add` asks for.
   [[nodiscard]] std::size_t bytes_to_add() const noexcept { return free_ != 0 ? 0 : sizeof(Chunk); }
   [[nodiscard]] Node& add() {
-    while (!partial_.empty() && (chunks_[partial_.back()] == nullptr || chunks_[partial_.back()]->free == kNone)) leave_partial();
+    while (!partial_.empty() && (chunks_[partial_.back()] == nullptr || chunks_[partial_.back()]->free == kNone))
+      leave_partial();
     if (partial_.empty()) add_chunk();
     const std::uint32_t at = partial_.back();
     Chunk& chunk = *chunks_[at];
@@ -98,7 +103,10 @@ class NodeArena {
     chunk.free = number % kChunk;
     ++free_;
     if (--chunk.live == 0 && free_ > 2 * kChunk) return give_back(at);
-    if (!chunk.partial) { chunk.partial = true; partial_.push_back(at); }
+    if (!chunk.partial) {
+      chunk.partial = true;
+      partial_.push_back(at);
+    }
   }
 
   /// Numbers below this were in use at some time; `chunk_there` says whether a number's chunk is.
@@ -120,8 +128,13 @@ class NodeArena {
 
   void add_chunk() {
     std::uint32_t at = static_cast<std::uint32_t>(chunks_.size());
-    if (vacant_.empty()) { chunks_.push_back(nullptr); first_generation_.push_back(0); }
-    else { at = vacant_.back(); vacant_.pop_back(); }
+    if (vacant_.empty()) {
+      chunks_.push_back(nullptr);
+      first_generation_.push_back(0);
+    } else {
+      at = vacant_.back();
+      vacant_.pop_back();
+    }
     Chunk* chunk = new (memory_->allocate_line(sizeof(Chunk))) Chunk;
     assert(reinterpret_cast<std::uintptr_t>(chunk) >> 48 == 0 && "Branches packs addresses of 48 bits");
     for (std::uint32_t i = kChunk; i-- > 0;) {
@@ -135,7 +148,8 @@ class NodeArena {
   }
   void give_back(std::uint32_t at) {
     Chunk* chunk = chunks_[at];
-    for (const auto& i : chunk->infos) first_generation_[at] = i.generation > first_generation_[at] ? i.generation : first_generation_[at];
+    for (const auto& i : chunk->infos)
+      first_generation_[at] = i.generation > first_generation_[at] ? i.generation : first_generation_[at];
     ++first_generation_[at];
     destroy(chunk);
     chunks_[at] = nullptr;

@@ -56,24 +56,34 @@ class PrefixBranches {
   [[nodiscard]] std::size_t room_to_add(Node* parent, BlockHash hash) noexcept {
     const Branches* b = table_of(parent, hash).load(std::memory_order_relaxed);
     if (b == nullptr) return Branches::bytes(4);
-    if (b->shift != 0 || b->live + 1 >= kMany) return Branches::bytes(Branches::kParts) + 2 * Branches::kParts * Branches::bytes(8);
+    if (b->shift != 0 || b->live + 1 >= kMany)
+      return Branches::bytes(Branches::kParts) + 2 * Branches::kParts * Branches::bytes(8);
     return Branches::bytes(4 * (std::size_t{b->mask} + 1));
   }
 
  private:
-  static constexpr std::uint32_t kMany = 1024;  // a flat table of more becomes a directory: 0.2 ms of cold lines at most
+  static constexpr std::uint32_t kMany =
+      1024;  // a flat table of more becomes a directory: 0.2 ms of cold lines at most
   static constexpr std::uint32_t kFirstShift = 56, kLastShift = 40, kBitsPerLevel = 8;
   static_assert(Branches::kParts == 1U << kBitsPerLevel);
 
   [[nodiscard]] static std::size_t shard(BlockHash hash) noexcept { return to_u64(hash) >> 54; }
   static_assert(kShards == 1024);
-  [[nodiscard]] static BlockHash first_hash(const Node& node) noexcept { return node.run.load(std::memory_order_relaxed)->hashes()[0]; }
-  [[nodiscard]] Table& table_of(Node* parent, BlockHash hash) noexcept { return parent == nullptr ? root_[shard(hash)] : parent->branches; }
-  [[nodiscard]] static Table& part(Branches& b, std::uint64_t mixed) noexcept { return const_cast<Table&>(b.part_of(mixed)); }
+  [[nodiscard]] static BlockHash first_hash(const Node& node) noexcept {
+    return node.run.load(std::memory_order_relaxed)->hashes()[0];
+  }
+  [[nodiscard]] Table& table_of(Node* parent, BlockHash hash) noexcept {
+    return parent == nullptr ? root_[shard(hash)] : parent->branches;
+  }
+  [[nodiscard]] static Table& part(Branches& b, std::uint64_t mixed) noexcept {
+    return const_cast<Table&>(b.part_of(mixed));
+  }
 
   static void note_deepest(Branches& b, std::uint32_t offset, std::uint32_t count) noexcept {
-    if (b.at_deepest == 0 || offset > b.deepest) { b.deepest = offset; b.at_deepest = count; }
-    else if (offset == b.deepest) b.at_deepest += count;
+    if (b.at_deepest == 0 || offset > b.deepest) {
+      b.deepest = offset;
+      b.at_deepest = count;
+    } else if (offset == b.deepest) b.at_deepest += count;
   }
 
   void add_to(Table& table, std::uint32_t shift, std::uint32_t offset, Node& child, std::uint64_t mixed) {
@@ -104,7 +114,8 @@ class PrefixBranches {
       return retire_all(&b);
     }
     const bool too_large = b.shift != 0 ? b.live < kMany / 4 : b.mask >= 16 && b.live * 8 <= b.mask;
-    if (too_large && memory_->fits(Branches::bytes(std::size_t{b.live} * 4 + 4))) return static_cast<void>(replace(table, new_table(b.live)));
+    if (too_large && memory_->fits(Branches::bytes(std::size_t{b.live} * 4 + 4)))
+      return static_cast<void>(replace(table, new_table(b.live)));
     if (offset == b.deepest && --b.at_deepest == 0) find_deepest(b);
   }
 
@@ -149,7 +160,10 @@ class PrefixBranches {
   template <class Visit>
   static void for_each(Branches* b, Visit&& visit) {
     for (std::uint32_t i = 0; b != nullptr && i <= b->mask; ++i) {
-      if (b->shift != 0) { for_each(b->parts()[i].load(std::memory_order_relaxed), visit); continue; }
+      if (b->shift != 0) {
+        for_each(b->parts()[i].load(std::memory_order_relaxed), visit);
+        continue;
+      }
       const std::uint64_t w = b->words()[i].load(std::memory_order_relaxed);
       if (w > Branches::kRemoved) visit(Branches::offset(w), *Branches::node(w));
     }
@@ -166,7 +180,8 @@ class PrefixBranches {
 
   void retire_all(Branches* b) {
     if (b == nullptr) return;
-    for (std::size_t i = 0; b->shift != 0 && i < Branches::kParts; ++i) retire_all(b->parts()[i].load(std::memory_order_relaxed));
+    for (std::size_t i = 0; b->shift != 0 && i < Branches::kParts; ++i)
+      retire_all(b->parts()[i].load(std::memory_order_relaxed));
     memory_->retire(b, Branches::bytes(std::size_t{b->mask} + 1));
   }
 

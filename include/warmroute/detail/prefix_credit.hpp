@@ -28,8 +28,8 @@ namespace warmroute::detail {
 using CreditLanes = bool (*)(const Holders::Lane* ends, std::uint32_t lanes, std::uint32_t* depth, std::uint32_t base,
                              std::uint32_t matched) noexcept;
 
-inline bool credit_lanes_portable(const Holders::Lane* ends, std::uint32_t lanes, std::uint32_t* depth, std::uint32_t base,
-                                  std::uint32_t matched) noexcept {
+inline bool credit_lanes_portable(const Holders::Lane* ends, std::uint32_t lanes, std::uint32_t* depth,
+                                  std::uint32_t base, std::uint32_t matched) noexcept {
   bool through = false;
   for (std::uint32_t i = 0; i < lanes; ++i) {
     const std::uint32_t end = ends[i].load(std::memory_order_relaxed);
@@ -47,8 +47,9 @@ typedef unsigned short Ends8 __attribute__((vector_size(16), aligned(2), may_ali
 typedef unsigned Depths16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef unsigned Depths8 __attribute__((vector_size(32), aligned(4), may_alias));
 
-__attribute__((target("avx2"))) inline bool credit_lanes_avx2(const Holders::Lane* ends, std::uint32_t lanes, std::uint32_t* depth,
-                                                              std::uint32_t base, std::uint32_t matched) noexcept {
+__attribute__((target("avx2"))) inline bool credit_lanes_avx2(const Holders::Lane* ends, std::uint32_t lanes,
+                                                              std::uint32_t* depth, std::uint32_t base,
+                                                              std::uint32_t matched) noexcept {
   const Depths8 bases = Depths8{} + base, most = Depths8{} + matched;
   Depths8 through{};
   for (std::uint32_t i = 0; i < lanes; i += 8) {
@@ -136,8 +137,8 @@ struct Credit {
     bool through = false;
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t word = words[i].load(std::memory_order_relaxed);
-      through |= one(static_cast<std::uint32_t>(word & 0xFFFF), static_cast<std::uint16_t>(word >> (16 + 16 * tier)), depth, base,
-                     matched, clears, stale);
+      through |= one(static_cast<std::uint32_t>(word & 0xFFFF), static_cast<std::uint16_t>(word >> (16 + 16 * tier)),
+                     depth, base, matched, clears, stale);
     }
     return through;
   }

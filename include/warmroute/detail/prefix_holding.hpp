@@ -76,7 +76,8 @@ class PrefixHolding {
   }
 
   /// returns: how many of blocks [from, to) the slot holds on the tier.
-  [[nodiscard]] std::uint32_t count(Node& node, std::uint32_t slot, unsigned tier, std::uint32_t from, std::uint32_t to) {
+  [[nodiscard]] std::uint32_t count(Node& node, std::uint32_t slot, unsigned tier, std::uint32_t from,
+                                    std::uint32_t to) {
     std::uint32_t held = 0;
     for_each_stretch(node, slot, [&](unsigned t, std::uint32_t begin, std::uint32_t end) {
       if (t == tier && std::max(begin, from) < std::min(end, to)) held += std::min(end, to) - std::max(begin, from);
@@ -96,9 +97,12 @@ class PrefixHolding {
     std::uint32_t most = 0;
     if (Holders* more = node.holders.load(std::memory_order_relaxed); more != nullptr && more->planes != 0) {
       const Holders::Lane* ends = more->plane(2);
-      for (std::uint32_t i = 0; i < more->capacity; ++i) most = std::max<std::uint32_t>(most, ends[i].load(std::memory_order_relaxed));
+      for (std::uint32_t i = 0; i < more->capacity; ++i)
+        most = std::max<std::uint32_t>(most, ends[i].load(std::memory_order_relaxed));
     } else {
-      for_each_word(node, [&](Holders::Word& w) { most = std::max<std::uint32_t>(most, CutOffs::of(w.load(std::memory_order_relaxed)).at[2]); });
+      for_each_word(node, [&](Holders::Word& w) {
+        most = std::max<std::uint32_t>(most, CutOffs::of(w.load(std::memory_order_relaxed)).at[2]);
+      });
     }
     for (Ragged* r = arena_->info(node).ragged; r != nullptr; r = r->next) {
       for (std::uint32_t i = r->words; i-- > most / 64;) {
@@ -119,7 +123,10 @@ class PrefixHolding {
     bool dropped = false;
     for (Ragged** link = &arena_->info(node).ragged; *link != nullptr;) {
       Ragged* r = *link;
-      if (!cleared(r->slot)) { link = &r->next; continue; }
+      if (!cleared(r->slot)) {
+        link = &r->next;
+        continue;
+      }
       *link = r->next;
       memory_->release(r, Ragged::bytes(r->words));
       dropped = true;
@@ -182,7 +189,8 @@ class PrefixHolding {
       r = next;
     }
     arena_->info(node).ragged = nullptr;
-    if (Holders* more = node.holders.load(std::memory_order_relaxed)) memory_->retire(more, Holders::bytes(more->capacity, more->planes));
+    if (Holders* more = node.holders.load(std::memory_order_relaxed))
+      memory_->retire(more, Holders::bytes(more->capacity, more->planes));
   }
 
   /// returns: an upper bound of the bytes that one `hold` up to block `to` can ask for.
@@ -211,7 +219,8 @@ class PrefixHolding {
     if (more != nullptr && more->planes != 0) {
       CutOffs c;
       if (slot < more->first || slot - more->first >= more->capacity) return c;
-      for (unsigned t = 0; t < kTierCount; ++t) c.at[t] = more->plane(t)[slot - more->first].load(std::memory_order_relaxed);
+      for (unsigned t = 0; t < kTierCount; ++t)
+        c.at[t] = more->plane(t)[slot - more->first].load(std::memory_order_relaxed);
       return c;
     }
     const Holders::Word* word = find_word(node, slot);
@@ -236,7 +245,8 @@ class PrefixHolding {
       const bool inside = slot >= more->first && slot - more->first < more->capacity;
       if (!inside && cut.none()) return;
       if (!inside || (more->planes == 1 && !cut.one_plane())) return rebuild(node, slot, cut);
-      for (unsigned t = 0; t < more->planes; ++t) more->plane(t)[slot - more->first].store(cut.at[t], std::memory_order_relaxed);
+      for (unsigned t = 0; t < more->planes; ++t)
+        more->plane(t)[slot - more->first].store(cut.at[t], std::memory_order_relaxed);
       return;
     }
     Holders::Word* word = find_word(node, slot);
@@ -276,9 +286,13 @@ class PrefixHolding {
     fresh->planes = static_cast<std::uint16_t>(dense ? planes : 0);
     fresh->first = static_cast<std::uint16_t>(dense ? low : 0);
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (!dense) { fresh->words()[i].store(entries_[i], std::memory_order_relaxed); continue; }
+      if (!dense) {
+        fresh->words()[i].store(entries_[i], std::memory_order_relaxed);
+        continue;
+      }
       const CutOffs c = CutOffs::of(entries_[i]);
-      for (unsigned t = 0; t < planes; ++t) fresh->plane(t)[(entries_[i] & 0xFFFF) - low].store(c.at[t], std::memory_order_relaxed);
+      for (unsigned t = 0; t < planes; ++t)
+        fresh->plane(t)[(entries_[i] & 0xFFFF) - low].store(c.at[t], std::memory_order_relaxed);
     }
     Holders* old = node.holders.exchange(fresh, std::memory_order_acq_rel);
     if (old != nullptr) memory_->retire(old, Holders::bytes(old->capacity, old->planes));
@@ -357,8 +371,8 @@ class PrefixHolding {
 
   PrefixMemory* memory_;
   NodeArena* arena_;
-  std::vector<std::uint32_t> slots_;     // scratch
-  std::vector<std::uint64_t> entries_;   // scratch
+  std::vector<std::uint32_t> slots_;    // scratch
+  std::vector<std::uint64_t> entries_;  // scratch
 };
 
 }  // namespace warmroute::detail

@@ -98,7 +98,9 @@ class EngineIds {
   static constexpr std::size_t kMostShards = 1024;  // a rebuild moves one of them: 10,000 entries among 10^7 blocks
 
   EngineIds(PrefixMemory& memory, NodeArena& arena)
-      : memory_(&memory), arena_(&arena), shard_count_(std::bit_floor(std::clamp<std::size_t>(memory.max_bytes() >> 17, 1, kMostShards))) {}
+      : memory_(&memory),
+        arena_(&arena),
+        shard_count_(std::bit_floor(std::clamp<std::size_t>(memory.max_bytes() >> 17, 1, kMostShards))) {}
   EngineIds(const EngineIds&) = delete;
   EngineIds& operator=(const EngineIds&) = delete;
   ~EngineIds() {
@@ -158,7 +160,8 @@ class EngineIds {
 
   /// returns: an estimate from above of what `ids` additions ask for.
   [[nodiscard]] std::size_t room_to_add(std::size_t ids) const noexcept {
-    const std::size_t growing = std::min({ids, shard_count_, 4 + ids * 16 / (largest_ + 1)});  // shards that are full by then
+    const std::size_t growing =
+        std::min({ids, shard_count_, 4 + ids * 16 / (largest_ + 1)});  // shards that are full by then
     return growing * ((largest_ + ids / shard_count_ + 8) * 26 + 256);
   }
 
@@ -221,7 +224,9 @@ class EngineIds {
     if (run.named == 0 || line.offsets[way] >= run.length.load(std::memory_order_relaxed)) return {};
     return {&node, line.offsets[way]};
   }
-  [[nodiscard]] static std::uint64_t id_at(const Place& p) noexcept { return p.node->run.load(std::memory_order_relaxed)->ids()[p.offset]; }
+  [[nodiscard]] static std::uint64_t id_at(const Place& p) noexcept {
+    return p.node->run.load(std::memory_order_relaxed)->ids()[p.offset];
+  }
 
   void put(Shard& shard, std::uint16_t tag, std::uint32_t number, std::uint16_t offset) noexcept {
     for (std::uint32_t at = shard.home(tag);; at = shard.next(at)) {
@@ -277,7 +282,8 @@ class EngineIds {
 
   PrefixMemory* memory_;
   NodeArena* arena_;
-  std::size_t shard_count_;  // a power of two; few where the cap is low, since each has a line or two from its first name on
+  std::size_t
+      shard_count_;  // a power of two; few where the cap is low, since each has a line or two from its first name on
   std::vector<Shard> shards_;
   std::vector<std::uint8_t> filled_;  // scratch of rebuild
   std::uint64_t used_ = 0;

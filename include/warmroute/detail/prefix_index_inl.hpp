@@ -35,8 +35,8 @@ inline std::size_t PrefixIndex::remove(ReplicaId r, Tier tier, std::span<const B
   return removed;
 }
 
-inline Status PrefixIndex::store_event(ReplicaId r, Tier tier, const EngineHash* parent, std::span<const EngineHash> ids,
-                                       std::span<const BlockHash> blocks) {
+inline Status PrefixIndex::store_event(ReplicaId r, Tier tier, const EngineHash* parent,
+                                       std::span<const EngineHash> ids, std::span<const BlockHash> blocks) {
   const std::scoped_lock lock(mutex_);
   if (ids.size() != blocks.size()) return refuse(Code::invalid_argument, "as many ids as blocks are needed");
   if (r.slot >= options_.max_replicas) return refuse(Code::out_of_range, "replica slot at or beyond max_replicas");
@@ -77,11 +77,12 @@ inline void PrefixIndex::clear(ReplicaId r) {
 
 inline PrefixIndexStatistics PrefixIndex::statistics() const {
   const std::scoped_lock lock(mutex_);
-  return {tree_.blocks(), tree_.memberships(), tree_.nodes(), tree_.bytes(), options_.max_bytes,
-          tree_.evicted(), tree_.evicted_blocks(), refused_, tree_.clears()};
+  return {tree_.blocks(),  tree_.memberships(),    tree_.nodes(), tree_.bytes(), options_.max_bytes,
+          tree_.evicted(), tree_.evicted_blocks(), refused_,      tree_.clears()};
 }
 
-inline void PrefixIndex::match(std::span<const BlockHash> path, PrefixMatch& out, const detail::EpochDomain::Guard&) const {
+inline void PrefixIndex::match(std::span<const BlockHash> path, PrefixMatch& out,
+                               const detail::EpochDomain::Guard&) const {
   const bool lower = has_lower_.load(std::memory_order_acquire);
   out.begin(tree_.lanes(), slots_.load(std::memory_order_acquire), lower);
   if (path.empty()) return;
@@ -106,17 +107,21 @@ inline void PrefixIndex::match_from(const detail::Node* node, std::span<const Bl
     const std::uint32_t seen = node->clears.load(std::memory_order_acquire);
     const detail::Run* run = node->run.load(std::memory_order_acquire);
     const std::uint32_t length = run->length.load(std::memory_order_acquire);
-    const auto matched = static_cast<std::uint32_t>(compare(run->hashes(), path.data() + base, std::min<std::size_t>(length, path.size() - base)));
+    const auto matched = static_cast<std::uint32_t>(
+        compare(run->hashes(), path.data() + base, std::min<std::size_t>(length, path.size() - base)));
     if (base == 0) credit.touched(*node, [&out](std::uint32_t first, std::uint32_t count) { out.touch(first, count); });
     bool through = false;
     for (unsigned t = 0; t < tiers; ++t) through |= credit(*node, t, out.depth(t), base, matched, seen, seen < clears);
     const std::uint32_t depth = base + matched;
     if (depth == path.size() || !through) return;
-    const detail::Node* next = detail::find_branch(node->branches.load(std::memory_order_acquire), matched, path[depth]);
+    const detail::Node* next =
+        detail::find_branch(node->branches.load(std::memory_order_acquire), matched, path[depth]);
     if (next == nullptr) {
       // A writer may just have taken the child into this run: it shows the longer run before it takes the child away.
       const detail::Run* now = node->run.load(std::memory_order_acquire);
-      if (matched != length || now->length.load(std::memory_order_acquire) <= matched || now->hashes()[matched] != path[depth]) return;
+      if (matched != length || now->length.load(std::memory_order_acquire) <= matched ||
+          now->hashes()[matched] != path[depth])
+        return;
       for (unsigned t = 0; t < tiers; ++t) credit.undo(*node, out.depth(t), base);
       continue;
     }

@@ -22,27 +22,30 @@ class PrefixMemory {
   ~PrefixMemory() { drop(retired_.size()); }
 
   [[nodiscard]] void* allocate(std::size_t bytes) {
-    void* p = ::operator new(bytes, std::align_val_t{16});
+    void* p = ::operator new (bytes, std::align_val_t{16});
     count(bytes);
     return p;
   }
   /// For memory that no reader has ever seen.
   void release(void* p, std::size_t bytes) noexcept {
-    ::operator delete(p, std::align_val_t{16});
+    ::operator delete (p, std::align_val_t{16});
     count(~bytes + 1);
   }
   /// The same, aligned to a cache line.
   [[nodiscard]] void* allocate_line(std::size_t bytes) {
-    void* p = ::operator new(bytes, std::align_val_t{kCacheLine});
+    void* p = ::operator new (bytes, std::align_val_t{kCacheLine});
     count(bytes);
     return p;
   }
   void release_line(void* p, std::size_t bytes) noexcept {
-    ::operator delete(p, std::align_val_t{kCacheLine});
+    ::operator delete (p, std::align_val_t{kCacheLine});
     count(~bytes + 1);
   }
   /// For memory that readers may be inside. `node` instead of a block: the number of a node to hand back to `recycle`.
-  void retire(void* p, std::size_t bytes) { retired_.push_back({p, bytes, kOpen}); waiting_ += bytes; }
+  void retire(void* p, std::size_t bytes) {
+    retired_.push_back({p, bytes, kOpen});
+    waiting_ += bytes;
+  }
   void retire_node(std::uint32_t node) { retired_.push_back({nullptr, node, kOpen}); }
 
   /// Stamps what was retired since the last call: from here on new readers cannot reach it. Call at the end of every change.
@@ -60,12 +63,17 @@ class PrefixMemory {
     const std::uint64_t oldest = domain_->oldest_pinned();
     for (; first_ < closed_ && retired_[first_].tag < oldest; ++first_) {
       const Retired& r = retired_[first_];
-      if (r.block == nullptr) { recycle(static_cast<std::uint32_t>(r.bytes)); continue; }
+      if (r.block == nullptr) {
+        recycle(static_cast<std::uint32_t>(r.bytes));
+        continue;
+      }
       waiting_ -= r.bytes;
       release(r.block, r.bytes);
     }
-    if (first_ == retired_.size()) { retired_.clear(); first_ = closed_ = 0; }
-    else if (first_ > 1024 && first_ * 2 > retired_.size()) {
+    if (first_ == retired_.size()) {
+      retired_.clear();
+      first_ = closed_ = 0;
+    } else if (first_ > 1024 && first_ * 2 > retired_.size()) {
       retired_.erase(retired_.begin(), retired_.begin() + static_cast<std::ptrdiff_t>(first_));
       closed_ -= first_;
       first_ = 0;
@@ -75,7 +83,9 @@ class PrefixMemory {
   /// threads: any.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
   /// returns: whether that many bytes more may be asked for.
-  [[nodiscard]] bool fits(std::size_t more) const noexcept { return more <= max_bytes_ && bytes() <= max_bytes_ - more; }
+  [[nodiscard]] bool fits(std::size_t more) const noexcept {
+    return more <= max_bytes_ && bytes() <= max_bytes_ - more;
+  }
   [[nodiscard]] std::size_t max_bytes() const noexcept { return max_bytes_; }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept { return waiting_; }
   [[nodiscard]] std::size_t waiting() const noexcept { return retired_.size() - first_; }
@@ -88,7 +98,9 @@ class PrefixMemory {
   };
   static constexpr std::uint64_t kOpen = ~std::uint64_t{0};
 
-  void count(std::size_t bytes) noexcept { bytes_.store(bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed); }
+  void count(std::size_t bytes) noexcept {
+    bytes_.store(bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
   void drop(std::size_t end) noexcept {
     for (; first_ < end; ++first_) {
       if (retired_[first_].block != nullptr) release(retired_[first_].block, retired_[first_].bytes);

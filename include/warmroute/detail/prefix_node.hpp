@@ -49,7 +49,9 @@ struct Holders {
   using Lane = std::atomic<std::uint16_t>;
   [[nodiscard]] Word* words() noexcept { return reinterpret_cast<Word*>(this + 1); }
   [[nodiscard]] const Word* words() const noexcept { return reinterpret_cast<const Word*>(this + 1); }
-  [[nodiscard]] Lane* plane(unsigned tier) noexcept { return reinterpret_cast<Lane*>(this + 1) + (planes == 1 ? 0 : tier) * capacity; }
+  [[nodiscard]] Lane* plane(unsigned tier) noexcept {
+    return reinterpret_cast<Lane*>(this + 1) + (planes == 1 ? 0 : tier) * capacity;
+  }
   [[nodiscard]] const Lane* plane(unsigned tier) const noexcept { return const_cast<Holders*>(this)->plane(tier); }
   [[nodiscard]] static std::size_t bytes(std::size_t capacity, unsigned planes) noexcept {
     return sizeof(Holders) + capacity * (planes == 0 ? sizeof(Word) : planes * sizeof(Lane));
@@ -61,7 +63,8 @@ struct CutOffs {
   std::uint16_t at[kTierCount] = {0, 0, 0};
 
   [[nodiscard]] static CutOffs of(std::uint64_t word) noexcept {
-    return {{static_cast<std::uint16_t>(word >> 16), static_cast<std::uint16_t>(word >> 32), static_cast<std::uint16_t>(word >> 48)}};
+    return {{static_cast<std::uint16_t>(word >> 16), static_cast<std::uint16_t>(word >> 32),
+             static_cast<std::uint16_t>(word >> 48)}};
   }
   [[nodiscard]] std::uint64_t word(std::uint32_t slot) const noexcept {
     return slot | std::uint64_t{at[0]} << 16 | std::uint64_t{at[1]} << 32 | std::uint64_t{at[2]} << 48;
@@ -77,8 +80,8 @@ struct alignas(64) Node {
   std::atomic<Run*> run{nullptr};
   std::atomic<Branches*> branches{nullptr};
   std::atomic<Holders*> holders{nullptr};  ///< null: `few` are the holders; once set, `few` is not looked at again
-  std::atomic<std::uint32_t> clears{0};    ///< replicas cleared after that many clears of the index are not credited here
-  std::uint32_t number = 0;                ///< this node's place in the arena
+  std::atomic<std::uint32_t> clears{0};  ///< replicas cleared after that many clears of the index are not credited here
+  std::uint32_t number = 0;              ///< this node's place in the arena
   Holders::Word few[kFew]{};
 };
 static_assert(sizeof(Node) == 64);
@@ -86,12 +89,12 @@ static_assert(sizeof(Node) == 64);
 /// Words: 0 free, 1 removed, else node address / 64 (42 bits), offset (16), six bits of the first hash. A table with many children is
 /// a directory of kParts smaller ones instead, so that no growth copies more than one of those.
 struct Branches {
-  std::uint32_t mask = 0;       ///< capacity - 1
+  std::uint32_t mask = 0;  ///< capacity - 1
   std::uint32_t live = 0;
-  std::uint32_t used = 0;       ///< live and removed
-  std::uint32_t at_deepest = 0; ///< children that hang at `deepest`
-  std::uint32_t deepest = 0;    ///< largest offset of a child
-  std::uint32_t shift = 0;      ///< directory: which bits of the mixed hash name the part; 0: a table of words
+  std::uint32_t used = 0;        ///< live and removed
+  std::uint32_t at_deepest = 0;  ///< children that hang at `deepest`
+  std::uint32_t deepest = 0;     ///< largest offset of a child
+  std::uint32_t shift = 0;       ///< directory: which bits of the mixed hash name the part; 0: a table of words
 
   using Word = std::atomic<std::uint64_t>;
   using Table = std::atomic<Branches*>;
@@ -103,7 +106,9 @@ struct Branches {
   static constexpr std::uint64_t kFree = 0, kRemoved = 1;
   [[nodiscard]] Word* words() noexcept { return reinterpret_cast<Word*>(this + 1); }
   [[nodiscard]] const Word* words() const noexcept { return reinterpret_cast<const Word*>(this + 1); }
-  [[nodiscard]] static std::size_t bytes(std::size_t capacity) noexcept { return sizeof(Branches) + capacity * sizeof(Word); }
+  [[nodiscard]] static std::size_t bytes(std::size_t capacity) noexcept {
+    return sizeof(Branches) + capacity * sizeof(Word);
+  }
 
   [[nodiscard]] static std::uint64_t mix(std::uint32_t offset, BlockHash hash) noexcept {
     return (to_u64(hash) ^ offset * 0x9E3779B97F4A7C15ULL) * 0xD6E8FEB86659FD93ULL;
@@ -112,9 +117,11 @@ struct Branches {
     return reinterpret_cast<std::uintptr_t>(node) >> 6 | std::uint64_t{offset} << 42 | (mixed & 63) << 58;
   }
   [[nodiscard]] static Node* node(std::uint64_t word) noexcept {
-    return reinterpret_cast<Node*>((word & ((std::uint64_t{1} << 42) - 1)) << 6);
+    return reinterpret_cast<Node*>((word & ((std::uint64_t{1} << 42) - 1)) << 6);  // NOLINT(performance-no-int-to-ptr)
   }
-  [[nodiscard]] static std::uint32_t offset(std::uint64_t word) noexcept { return static_cast<std::uint32_t>(word >> 42) & 0xFFFF; }
+  [[nodiscard]] static std::uint32_t offset(std::uint64_t word) noexcept {
+    return static_cast<std::uint32_t>(word >> 42) & 0xFFFF;
+  }
 
   /// returns: the word of the child and its place (in a table of words), or kFree. Readers and the writer alike.
   [[nodiscard]] std::uint64_t find(std::uint32_t at, BlockHash hash, std::size_t* place = nullptr) const noexcept {

@@ -27,9 +27,14 @@ namespace warmroute::detail {
 class PrefixTree {
  public:
   PrefixTree(EpochDomain& domain, std::uint32_t max_replicas, std::size_t max_bytes)
-      : memory_(domain, max_bytes), arena_(memory_), holding_(memory_, arena_), branches_(memory_, arena_), ids_(memory_, arena_),
+      : memory_(domain, max_bytes),
+        arena_(memory_),
+        holding_(memory_, arena_),
+        branches_(memory_, arena_),
+        ids_(memory_, arena_),
         lanes_((max_replicas + Holders::kLanes - 1) / Holders::kLanes * Holders::kLanes),
-        cleared_at_(std::make_unique<std::atomic<std::uint32_t>[]>(lanes_)), held_(lanes_, 0) {}
+        cleared_at_(std::make_unique<std::atomic<std::uint32_t>[]>(lanes_)),
+        held_(lanes_, 0) {}
   PrefixTree(const PrefixTree&) = delete;
   PrefixTree& operator=(const PrefixTree&) = delete;
   ~PrefixTree();
@@ -47,14 +52,15 @@ class PrefixTree {
     return first >= path.size() || store_below({}, slot, tier, path, first, {});
   }
   /// As store, for `blocks` below a place (none: the root), with the engine's ids for them.
-  bool store_below(EngineIds::Place place, std::uint32_t slot, unsigned tier, std::span<const BlockHash> blocks, std::size_t first,
-                   std::span<const EngineHash> ids);
+  bool store_below(EngineIds::Place place, std::uint32_t slot, unsigned tier, std::span<const BlockHash> blocks,
+                   std::size_t first, std::span<const EngineHash> ids);
   /// returns: the place of the block that the slot's engine calls `id`, rather one that the slot holds.
   [[nodiscard]] EngineIds::Place find(std::uint32_t slot, EngineHash id);
   /// Each name falls on another cache line: have kAhead of them on their way. Call with i = 0, 1, 2...
   void prefetch_names(std::span<const EngineHash> ids, std::size_t i) const noexcept {
     constexpr std::size_t kAhead = 20;
-    for (std::size_t k = i == 0 ? 0 : i + kAhead - 1; k < std::min(i + kAhead, ids.size()); ++k) ids_.prefetch(static_cast<std::uint64_t>(ids[k]));
+    for (std::size_t k = i == 0 ? 0 : i + kAhead - 1; k < std::min(i + kAhead, ids.size()); ++k)
+      ids_.prefetch(static_cast<std::uint64_t>(ids[k]));
   }
   /// returns: memberships removed.
   std::size_t remove(std::uint32_t slot, unsigned tier, std::span<const BlockHash> path, std::size_t first);
@@ -102,13 +108,16 @@ class PrefixTree {
                          : find_branch(at->branches.load(std::memory_order_relaxed), offset, hash);
   }
   [[nodiscard]] static Run& run_of(Node& node) noexcept { return *node.run.load(std::memory_order_relaxed); }
-  [[nodiscard]] static std::uint32_t length(Node& node) noexcept { return run_of(node).length.load(std::memory_order_relaxed); }
+  [[nodiscard]] static std::uint32_t length(Node& node) noexcept {
+    return run_of(node).length.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] static std::uint32_t deepest_branch(Node& node) noexcept {
     const Branches* b = node.branches.load(std::memory_order_relaxed);
     return b == nullptr ? 0 : b->deepest;
   }
   void clean(Node& node) {
-    if (holding_.clean(node, cleared_at_.get(), clears_.load(std::memory_order_relaxed))) postponed_.push_back(node.number);
+    if (holding_.clean(node, cleared_at_.get(), clears_.load(std::memory_order_relaxed)))
+      postponed_.push_back(node.number);
   }
   void tidy_postponed();
   bool hold(Node& node, std::uint32_t slot, unsigned tier, std::uint32_t from, std::uint32_t to);
@@ -156,10 +165,10 @@ class PrefixTree {
   };
   std::vector<Hint> hints_;  // per slot: the block that its engine named last; the next one is mostly its neighbour
   std::vector<std::unique_ptr<AliasMap>> aliases_;  // per slot, where its engine's ids differ from those in the runs
-  std::vector<Part> parts_;          // scratch of remove
-  std::vector<Moved> moved_;         // scratch of merge
-  Node* keep_ = nullptr;             // the node that a store stands on: eviction goes around it
-  std::vector<std::uint32_t> postponed_;  // nodes to tidy when the change is over
+  std::vector<Part> parts_;                         // scratch of remove
+  std::vector<Moved> moved_;                        // scratch of merge
+  Node* keep_ = nullptr;                            // the node that a store stands on: eviction goes around it
+  std::vector<std::uint32_t> postponed_;            // nodes to tidy when the change is over
   std::vector<std::uint32_t> mergeable_;
   std::uint32_t tick_ = 0;
   std::uint32_t to_sweep_ = 0, sweep_at_ = 0, sweep_end_ = 0;

@@ -7,10 +7,11 @@
 namespace warmroute::detail {
 
 /// returns: where the next blocks of `rest` lie below (at, offset), as many as one node takes; added if they are new. node null: no room.
-inline PrefixTree::Part PrefixTree::place_blocks(Node* at, std::uint32_t offset, std::span<const BlockHash> rest, bool named) {
+inline PrefixTree::Part PrefixTree::place_blocks(Node* at, std::uint32_t offset, std::span<const BlockHash> rest,
+                                                 bool named) {
   const auto agree = [&rest, this](Node& node, std::uint32_t from) {
-    return from + static_cast<std::uint32_t>(
-                      compare_(run_of(node).hashes() + from, rest.data(), std::min<std::size_t>(length(node) - from, rest.size())));
+    return from + static_cast<std::uint32_t>(compare_(run_of(node).hashes() + from, rest.data(),
+                                                      std::min<std::size_t>(length(node) - from, rest.size())));
   };
   if (at != nullptr && offset < length(*at)) {  // only where a caller starts inside a run
     if (const std::uint32_t to = agree(*at, offset); to != offset) return {at, offset, to};
@@ -23,15 +24,19 @@ inline PrefixTree::Part PrefixTree::place_blocks(Node* at, std::uint32_t offset,
   return {fresh, 0, fresh == nullptr ? 0 : length(*fresh)};
 }
 
-inline bool PrefixTree::store_below(EngineIds::Place place, std::uint32_t slot, unsigned tier, std::span<const BlockHash> blocks,
-                                    std::size_t first, std::span<const EngineHash> ids) {
+inline bool PrefixTree::store_below(EngineIds::Place place, std::uint32_t slot, unsigned tier,
+                                    std::span<const BlockHash> blocks, std::size_t first,
+                                    std::span<const EngineHash> ids) {
   ++tick_;
   Node* at = place.node;
   std::uint32_t offset = at == nullptr ? 0 : place.offset + 1;
   bool done = true;
   for (std::size_t pos = 0; pos < blocks.size() && done;) {
     const Part part = place_blocks(at, offset, blocks.subspan(pos), !ids.empty());
-    if (part.node == nullptr) { done = false; break; }
+    if (part.node == nullptr) {
+      done = false;
+      break;
+    }
     const std::size_t count = part.to - part.from;
     if (!ids.empty()) done = name(*part.node, part.from, ids.subspan(pos, count), slot);
     if (done && pos + count > first) {
@@ -56,7 +61,8 @@ inline bool PrefixTree::name(Node& node, std::uint32_t from, std::span<const Eng
     if (!room(Run::bytes(run_of(node).capacity, true), &node)) return false;
     replace_run(node, run_of(node).capacity, true);
   }
-  if (std::memcmp(run_of(node).ids() + from, ids.data(), ids.size() * sizeof(EngineHash)) == 0) return true;  // as others call them
+  if (std::memcmp(run_of(node).ids() + from, ids.data(), ids.size() * sizeof(EngineHash)) == 0)
+    return true;  // as others call them
   std::size_t fresh = 0, different = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::uint64_t known = run_of(node).ids()[from + i];
@@ -90,7 +96,8 @@ inline bool PrefixTree::name(Node& node, std::uint32_t from, std::span<const Eng
 
 inline bool PrefixTree::holds(Node& node, std::uint32_t slot, std::uint32_t offset) {
   return node.clears.load(std::memory_order_relaxed) >= cleared_at_[slot].load(std::memory_order_relaxed) &&
-         (holding_.holds(node, slot, 0, offset) || holding_.holds(node, slot, 1, offset) || holding_.holds(node, slot, 2, offset));
+         (holding_.holds(node, slot, 0, offset) || holding_.holds(node, slot, 1, offset) ||
+          holding_.holds(node, slot, 2, offset));
 }
 
 inline void PrefixTree::note_hint(std::uint32_t slot, const Node& node, std::uint32_t offset) {
@@ -104,10 +111,13 @@ inline EngineIds::Place PrefixTree::find_name(std::uint32_t slot, std::uint64_t 
 
 inline EngineIds::Place PrefixTree::find(std::uint32_t slot, EngineHash id) {
   const auto own = static_cast<std::uint64_t>(id);
-  if (slot < hints_.size()) {  // saves a cold line of the table: a parent is where the last event ended, a removal goes on below it
+  if (slot <
+      hints_
+          .size()) {  // saves a cold line of the table: a parent is where the last event ended, a removal goes on below it
     const Hint hint = hints_[slot];
     if (const EngineIds::Place place = ids_.check(own, hint.number, hint.offset); place.node != nullptr) return place;
-    if (const EngineIds::Place place = ids_.check(own, hint.number, hint.offset - 1); place.node != nullptr) return place;
+    if (const EngineIds::Place place = ids_.check(own, hint.number, hint.offset - 1); place.node != nullptr)
+      return place;
   }
   if (slot < aliases_.size() && aliases_[slot]) {
     // an alias may be older than the block, which then got this engine's own name when it came back
@@ -135,7 +145,8 @@ inline bool PrefixTree::hold(Node& node, std::uint32_t slot, unsigned tier, std:
   return true;
 }
 
-inline std::size_t PrefixTree::remove(std::uint32_t slot, unsigned tier, std::span<const BlockHash> path, std::size_t first) {
+inline std::size_t PrefixTree::remove(std::uint32_t slot, unsigned tier, std::span<const BlockHash> path,
+                                      std::size_t first) {
   static_cast<void>(room(kRoomForHoles, nullptr));
   parts_.clear();
   Node* at = nullptr;
@@ -144,8 +155,10 @@ inline std::size_t PrefixTree::remove(std::uint32_t slot, unsigned tier, std::sp
     const auto rest = path.subspan(pos);
     at = child_of(at, offset, rest[0]);
     if (at == nullptr) break;
-    offset = static_cast<std::uint32_t>(compare_(run_of(*at).hashes(), rest.data(), std::min<std::size_t>(length(*at), rest.size())));
-    if (pos + offset > first) parts_.push_back({at, pos >= first ? 0 : static_cast<std::uint32_t>(first - pos), offset});
+    offset = static_cast<std::uint32_t>(
+        compare_(run_of(*at).hashes(), rest.data(), std::min<std::size_t>(length(*at), rest.size())));
+    if (pos + offset > first)
+      parts_.push_back({at, pos >= first ? 0 : static_cast<std::uint32_t>(first - pos), offset});
     pos += offset;
   }
   return release(parts_, slot, tier);
@@ -162,8 +175,14 @@ inline std::size_t PrefixTree::remove_named(std::uint32_t slot, unsigned tier, s
     if (part.node != nullptr) {
       const std::uint64_t own = static_cast<std::uint64_t>(id), name = aliases == nullptr ? own : aliases->find(own);
       const std::uint64_t* names = run_of(*part.node).ids();
-      if (part.from != 0 && names[part.from - 1] == name && name != 0) { --part.from; continue; }
-      if (part.to < length(*part.node) && names[part.to] == name && name != 0) { ++part.to; continue; }
+      if (part.from != 0 && names[part.from - 1] == name && name != 0) {
+        --part.from;
+        continue;
+      }
+      if (part.to < length(*part.node) && names[part.to] == name && name != 0) {
+        ++part.to;
+        continue;
+      }
       note_hint(slot, *part.node, part.from);
       removed += release({&part, 1}, slot, tier);
     }

@@ -61,7 +61,8 @@ inline bool PrefixTree::room(std::size_t bytes, Node* keep) {
   const std::size_t target = most - std::min(most / 64, most - bytes);
   bool more = true;
   while (!memory_.fits(bytes) && more) {
-    for (int batch = 0; batch < 64 && memory_.bytes() - memory_.waiting_bytes() + bytes > target && more; ++batch) more = evict_oldest();
+    for (int batch = 0; batch < 64 && memory_.bytes() - memory_.waiting_bytes() + bytes > target && more; ++batch)
+      more = evict_oldest();
     const std::size_t before = memory_.bytes();
     finish_memory(true);
     if (memory_.bytes() == before) break;  // a reader is inside: its view is not taken from it

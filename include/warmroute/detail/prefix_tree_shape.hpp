@@ -32,7 +32,8 @@ inline void PrefixTree::replace_run(Node& node, std::size_t capacity, bool named
 /// returns: the new child with as much of `hashes` as one run takes and nobody holding it; null: no room.
 inline Node* PrefixTree::create(Node* at, std::uint32_t offset, std::span<const BlockHash> hashes, bool named) {
   const std::size_t count = std::min<std::size_t>(hashes.size(), kMaxRun);
-  if (!room(arena_.bytes_to_add() + Run::bytes(count, named) + branches_.room_to_add(at, hashes[0]), at)) return nullptr;
+  if (!room(arena_.bytes_to_add() + Run::bytes(count, named) + branches_.room_to_add(at, hashes[0]), at))
+    return nullptr;
   Node& node = arena_.add();
   Run* run = new_run(count, named);
   std::memcpy(run->hashes(), hashes.data(), count * sizeof(BlockHash));
@@ -148,7 +149,9 @@ inline void PrefixTree::merge_child(std::uint32_t number) {
   }
   const Branches* below = child->branches.load(std::memory_order_relaxed);
   const bool rename = run_of(*child).named != 0 && length(*child) > kFewNames;
-  if (rename || length(node) + length(*child) > std::min(kMaxRun, kCheapCopy) || (below != nullptr && (below->shift != 0 || below->mask >= 2 * kFewBranches))) return;
+  if (rename || length(node) + length(*child) > std::min(kMaxRun, kCheapCopy) ||
+      (below != nullptr && (below->shift != 0 || below->mask >= 2 * kFewBranches)))
+    return;
   merge(node, *child);
 }
 
@@ -171,8 +174,9 @@ inline void PrefixTree::merge(Node& parent, Node& child) {
   const Branches* below = child.branches.load(std::memory_order_relaxed);
   Run& lower = run_of(child);
   const bool named = run_of(parent).named != 0 || lower.named != 0;
-  const std::size_t need = Run::bytes(total, named) + branches_.room_to_add(&parent, BlockHash{0}) * (below == nullptr ? 1 : below->live) +
-                           moved_.size() * PrefixHolding::room_to_hold(parent, total) + (named ? ids_.room_to_add(total - joint) : 0);
+  const std::size_t need =
+      Run::bytes(total, named) + branches_.room_to_add(&parent, BlockHash{0}) * (below == nullptr ? 1 : below->live) +
+      moved_.size() * PrefixHolding::room_to_hold(parent, total) + (named ? ids_.room_to_add(total - joint) : 0);
   if (!memory_.fits(need)) return;
   for (const Moved& m : moved_) static_cast<void>(holding_.hold(parent, m.slot, m.tier, m.from, m.to));
   branches_.move_all(child, parent, joint);

@@ -98,7 +98,8 @@ std::size_t for_each_window(std::size_t tokens, std::size_t window, std::size_t 
 }
 
 template <std::size_t kBlockTokens>
-std::size_t hash_fixed_blocks(const std::uint32_t* tokens, std::size_t count, std::uint64_t seed, BlockHash* out) noexcept {
+std::size_t hash_fixed_blocks(const std::uint32_t* tokens, std::size_t count, std::uint64_t seed,
+                              BlockHash* out) noexcept {
   std::uint32_t scratch[kSwapScratch];
   for (std::size_t i = 0; i < count; ++i) {
     const void* bytes = little_endian(tokens + i * kBlockTokens, kBlockTokens, scratch);
@@ -110,7 +111,8 @@ std::size_t hash_fixed_blocks(const std::uint32_t* tokens, std::size_t count, st
 /// One block with multimodal hashes: XXH3 over its token bytes and then the hashes in ascending order. Streaming, so that
 /// their number has no limit and nothing is allocated; such blocks are rare.
 [[nodiscard]] inline std::uint64_t hash_with_objects(const void* token_bytes, std::size_t bytes,
-                                                     std::span<const std::uint64_t> objects, std::uint64_t seed) noexcept {
+                                                     std::span<const std::uint64_t> objects,
+                                                     std::uint64_t seed) noexcept {
   XXH3_state_t state{};
   XXH3_64bits_reset_withSeed(&state, seed);
   XXH3_64bits_update(&state, token_bytes, bytes);
@@ -126,7 +128,10 @@ std::size_t hash_fixed_blocks(const std::uint32_t* tokens, std::size_t count, st
       std::uint64_t least = ~std::uint64_t{0};
       for (const auto v : objects) least = v >= floor ? std::min(least, v) : least;
       for (const auto v : objects) {
-        if (v == least) { append(v); ++done; }
+        if (v == least) {
+          append(v);
+          ++done;
+        }
       }
       floor = least + 1;
     }
@@ -140,8 +145,8 @@ std::size_t hash_fixed_blocks(const std::uint32_t* tokens, std::size_t count, st
 /// shape: `tokens[n]`, n >= 0; out[i] is of tokens [i * block_size, (i + 1) * block_size). units: `block_size` in tokens, 1..512
 /// (others: nothing is written). returns: blocks written: at most out.size(); a partial tail has no hash. alloc: none. threads: any.
 /// cost: about 4 ns per 16-token block.
-inline std::size_t hash_token_blocks(std::span<const std::uint32_t> tokens, std::uint32_t block_size, std::uint64_t seed,
-                                     std::span<BlockHash> out) noexcept {
+inline std::size_t hash_token_blocks(std::span<const std::uint32_t> tokens, std::uint32_t block_size,
+                                     std::uint64_t seed, std::span<BlockHash> out) noexcept {
   if (block_size == 0 || block_size > kMaxBlockTokens) return 0;
   const std::size_t count = std::min(tokens.size() / block_size, out.size());
   if (block_size == 16) return detail::hash_fixed_blocks<16>(tokens.data(), count, seed, out.data());
@@ -157,8 +162,8 @@ inline std::size_t hash_token_blocks(std::span<const std::uint32_t> tokens, std:
 
 /// As hash_token_blocks, for EAGLE draft models: block i covers block_size + 1 tokens from i * block_size on, so the token after
 /// the block must be known.
-inline std::size_t hash_eagle_blocks(std::span<const std::uint32_t> tokens, std::uint32_t block_size, std::uint64_t seed,
-                                     std::span<BlockHash> out) noexcept {
+inline std::size_t hash_eagle_blocks(std::span<const std::uint32_t> tokens, std::uint32_t block_size,
+                                     std::uint64_t seed, std::span<BlockHash> out) noexcept {
   if (block_size == 0 || block_size > kMaxBlockTokens) return 0;
   const std::size_t window = std::size_t{block_size} + 1;
   const detail::LongSecret secret(seed, window * sizeof(std::uint32_t));
@@ -171,11 +176,11 @@ inline std::size_t hash_eagle_blocks(std::span<const std::uint32_t> tokens, std:
 
 /// As hash_token_blocks (or hash_eagle_blocks), with the hashes of multimodal objects that lie in each block.
 /// shape: `objects[k]` belongs to block k, in any order, duplicates count; fewer than blocks: the rest have none; surplus: ignored.
-inline std::size_t hash_multimodal_blocks(std::span<const std::uint32_t> tokens, std::uint32_t block_size, std::uint64_t seed,
-                                          std::span<const std::span<const std::uint64_t>> objects, bool eagle,
-                                          std::span<BlockHash> out) noexcept {
-  const std::size_t count = eagle ? hash_eagle_blocks(tokens, block_size, seed, out)
-                                  : hash_token_blocks(tokens, block_size, seed, out);
+inline std::size_t hash_multimodal_blocks(std::span<const std::uint32_t> tokens, std::uint32_t block_size,
+                                          std::uint64_t seed, std::span<const std::span<const std::uint64_t>> objects,
+                                          bool eagle, std::span<BlockHash> out) noexcept {
+  const std::size_t count =
+      eagle ? hash_eagle_blocks(tokens, block_size, seed, out) : hash_token_blocks(tokens, block_size, seed, out);
   const std::size_t window = std::size_t{block_size} + (eagle ? 1 : 0);
   std::uint32_t scratch[detail::kSwapScratch];
   for (std::size_t i = 0; i < std::min(count, objects.size()); ++i) {
@@ -222,7 +227,8 @@ inline std::size_t hash_token_blocks_chained(std::span<const std::uint32_t> toke
   std::uint32_t scratch[detail::kSwapScratch];
   std::uint64_t previous = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t block = XXH3_64bits_withSeed(detail::little_endian(tokens.data() + i * 16, 16, scratch), 64, seed);
+    const std::uint64_t block =
+        XXH3_64bits_withSeed(detail::little_endian(tokens.data() + i * 16, 16, scratch), 64, seed);
     blocks[i] = BlockHash{block};
     previous = i == 0 ? block : detail::chain_step(previous, block);
     chain[i] = SequenceHash{previous};

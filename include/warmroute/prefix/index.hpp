@@ -29,15 +29,15 @@ struct PrefixIndexOptions {
 };
 
 struct PrefixIndexStatistics {
-  std::uint64_t blocks = 0;               ///< distinct blocks in the tree, those of cleared replicas until they are swept included
-  std::uint64_t memberships = 0;          ///< (replica, tier, block) triples held
-  std::uint64_t nodes = 0;                ///< runs
-  std::uint64_t bytes = 0;                ///< units: bytes asked from the allocator and not yet given back
+  std::uint64_t blocks = 0;  ///< distinct blocks in the tree, those of cleared replicas until they are swept included
+  std::uint64_t memberships = 0;  ///< (replica, tier, block) triples held
+  std::uint64_t nodes = 0;        ///< runs
+  std::uint64_t bytes = 0;        ///< units: bytes asked from the allocator and not yet given back
   std::uint64_t max_bytes = 0;
   std::uint64_t evicted_memberships = 0;  ///< given up for the byte cap, since the start
   std::uint64_t evicted_blocks = 0;
-  std::uint64_t refused_stores = 0;       ///< stores refused or cut short: stale, out of range, or no room
-  std::uint64_t clears = 0;               ///< clears, those by a newer tenant of a slot included
+  std::uint64_t refused_stores = 0;  ///< stores refused or cut short: stale, out of range, or no room
+  std::uint64_t clears = 0;          ///< clears, those by a newer tenant of a slot included
 };
 
 /// The answer to one look-up; the caller keeps and reuses it.
@@ -62,8 +62,12 @@ class PrefixMatch {
 
  private:
   friend class PrefixIndex;
-  [[nodiscard]] const std::uint32_t* depth(unsigned tier) const noexcept { return depth_.data() + (has_lower_ ? tier * lanes_ : 0); }
-  [[nodiscard]] std::uint32_t* depth(unsigned tier) noexcept { return depth_.data() + (has_lower_ ? tier * lanes_ : 0); }
+  [[nodiscard]] const std::uint32_t* depth(unsigned tier) const noexcept {
+    return depth_.data() + (has_lower_ ? tier * lanes_ : 0);
+  }
+  [[nodiscard]] std::uint32_t* depth(unsigned tier) noexcept {
+    return depth_.data() + (has_lower_ ? tier * lanes_ : 0);
+  }
   /// All depths 0: only those that the last look-up touched are written.
   void begin(std::size_t lanes, std::size_t slots, bool has_lower) {
     if (depth_.size() < kTierCount * lanes) {
@@ -92,12 +96,15 @@ class PrefixIndex {
  public:
   /// lifetime: `domain` must outlive the index.
   explicit PrefixIndex(detail::EpochDomain& domain, PrefixIndexOptions options = {})
-      : domain_(&domain), options_(options), tree_(domain, std::min(options.max_replicas, kMaxReplicas), options.max_bytes),
+      : domain_(&domain),
+        options_(options),
+        tree_(domain, std::min(options.max_replicas, kMaxReplicas), options.max_bytes),
         generations_(tree_.lanes(), 0) {
     options_.max_replicas = std::min(options.max_replicas, kMaxReplicas);
   }
   /// With an epoch domain of its own.
-  explicit PrefixIndex(PrefixIndexOptions options = {}) : PrefixIndex(std::make_unique<detail::EpochDomain>(), options) {}
+  explicit PrefixIndex(PrefixIndexOptions options = {})
+      : PrefixIndex(std::make_unique<detail::EpochDomain>(), options) {}
   PrefixIndex(const PrefixIndex&) = delete;
   PrefixIndex& operator=(const PrefixIndex&) = delete;
 
@@ -115,7 +122,8 @@ class PrefixIndex {
   /// and are called `ids`. Opaque to us; replicas whose ids differ for the same blocks still share them. Id 0 names nothing.
   /// shape: ids.size() == blocks.size(). errors: as store; invalid_argument (sizes), not_found (parent: never stored, or given up).
   /// cost: does not depend on how deep the parent lies.
-  Status store_event(ReplicaId r, Tier tier, const EngineHash* parent, std::span<const EngineHash> ids, std::span<const BlockHash> blocks);
+  Status store_event(ReplicaId r, Tier tier, const EngineHash* parent, std::span<const EngineHash> ids,
+                     std::span<const BlockHash> blocks);
 
   /// As remove, by the engine's names in any order; unknown names are skipped. returns: memberships removed.
   std::size_t remove_event(ReplicaId r, Tier tier, std::span<const EngineHash> ids);
