@@ -174,5 +174,27 @@ TEST_F(PrefixIndexTest, HoldsManyConversationsUnderOneSystemPrompt) {
   EXPECT_LT(index.statistics().bytes, 64U << 10);
 }
 
+TEST(PrefixIndexAtItsCap, GivesUpWhatWasStoredToLongestAgo) {
+  PrefixIndex index({.max_bytes = std::size_t{128} << 10});
+  PrefixMatch found;
+  constexpr std::uint64_t kFamilies = 400;
+  for (std::uint64_t family = 1; family <= kFamilies; ++family) {
+    ASSERT_TRUE(index.store(replica(0), Tier::device, chain(family, 100)));
+    ASSERT_TRUE(index.store(replica(1), Tier::device, chain(1, 100)));  // the first one is used all the time
+    ASSERT_TRUE(index.store(replica(0), Tier::device, chain(std::max<std::uint64_t>(family - family % 7, 1), 100)));
+  }
+  EXPECT_GT(index.statistics().evicted_memberships, 0U);
+  index.match(chain(1, 100), found);
+  EXPECT_EQ(found.device()[1], 100U);
+  bool given_up = false;
+  for (std::uint64_t family = kFamilies - kFamilies % 7 - 1; family > 1; --family) {
+    if (family % 7 == 0) continue;  // stored to again later
+    index.match(chain(family, 100), found);
+    EXPECT_TRUE(found.device()[0] == 0 || !given_up) << family << " is held, a younger one is not";
+    given_up |= found.device()[0] == 0;
+  }
+  EXPECT_TRUE(given_up);
+}
+
 }  // namespace
 }  // namespace warmroute

@@ -146,6 +146,7 @@ class PrefixTree {
   void unlist(Node& node);
   void touch(Node& node);
   bool room(std::size_t bytes, Node* keep);
+  [[nodiscard]] Node* oldest();
   bool evict_oldest();
   void finish_memory(bool collect_now);
 

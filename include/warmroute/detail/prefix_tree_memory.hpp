@@ -70,17 +70,25 @@ inline bool PrefixTree::room(std::size_t bytes, Node* keep) {
   return memory_.fits(bytes);
 }
 
-inline bool PrefixTree::evict_oldest() {
-  std::uint32_t number = arena_.info(kRoot).newer;
-  if (keep_ != nullptr && number == keep_->number) number = arena_.info(number).newer;
-  if (number == kRoot) return false;
-  Node& node = arena_.node(number);
-  if (const NodeInfo& info = arena_.info(node); info.used != info.listed) {
+/// returns: the node to give up next, or null. Puts right on the way what touches left out of place.
+inline Node* PrefixTree::oldest() {
+  for (;;) {
+    std::uint32_t number = arena_.info(kRoot).newer;
+    if (keep_ != nullptr && number == keep_->number) number = arena_.info(number).newer;
+    if (number == kRoot) return nullptr;
+    Node& node = arena_.node(number);
+    const NodeInfo& info = arena_.info(node);
+    if (info.used == info.listed) return &node;
     const std::uint32_t before = info.older;
     unlist(node);
     list_by_age(node, before, kLate + 1);
-    return true;
   }
+}
+
+inline bool PrefixTree::evict_oldest() {
+  Node* found = oldest();
+  if (found == nullptr) return false;
+  Node& node = *found;
   clean(node);
   const std::uint32_t keep = deepest_branch(node);
   holding_.for_each_holder(node, [&](std::uint32_t slot) {
