@@ -129,6 +129,8 @@ TEST(PrefixEventsProperty, NamesLeadToTheRightBlocksWhateverHappensToTheTree) {
     for (std::uint32_t slot = 0; slot < 10; ++slot) world.index.clear({slot, 1'000'000});
     world.index.advance(1'000'000);
     EXPECT_EQ(world.index.statistics().blocks, 0U);
+    for (int calls = 0; calls < 256; ++calls) world.index.advance();
+    EXPECT_LE(world.index.statistics().bytes, 64U << 10) << "names of blocks that went are given back as well";
   }
 }
 

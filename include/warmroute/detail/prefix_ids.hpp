@@ -155,7 +155,16 @@ class EngineIds {
     const std::uint64_t mixed = mix(id);
     Shard& shard = shards_[shard_of(mixed)];
     if (shard.used >= shard.count * (Line::kWays * 5 / 8)) rebuild(shard, used_ > blocks + blocks / 4);
+    if (shard.count == 0) rebuild(shard, false);  // nothing in it was true
     put(shard, tag_of(mixed), number, static_cast<std::uint16_t>(offset));
+  }
+
+  /// Where most entries are untrue because blocks went, cleans a few shards: what they took comes back call by call.
+  void clean_some(std::uint64_t blocks) {
+    for (int n = 0; n < 8 && used_ > blocks + blocks / 4 + shards_.size(); ++n) {
+      Shard& shard = shards_[clean_at_++ % shards_.size()];
+      if (shard.used != 0 && memory_->fits(shard.bytes())) rebuild(shard, true);
+    }
   }
 
   /// returns: an estimate from above of what `ids` additions ask for.
@@ -255,9 +264,9 @@ class EngineIds {
         kept += old.lines[i].tags[way] != 0;
       }
     }
-    shard.count = std::max<std::uint32_t>(2, kept * 16 / 5 / Line::kWays);
-    shard.lines = static_cast<Line*>(memory_->allocate_line(shard.bytes()));
-    std::memset(static_cast<void*>(shard.lines), 0, shard.bytes());
+    shard.count = kept == 0 && clean ? 0 : std::max<std::uint32_t>(2, kept * 16 / 5 / Line::kWays);
+    shard.lines = shard.count == 0 ? nullptr : static_cast<Line*>(memory_->allocate_line(shard.bytes()));
+    if (shard.count != 0) std::memset(static_cast<void*>(shard.lines), 0, shard.bytes());
     used_ -= shard.used - kept;
     shard.used = kept;
     filled_.assign(shard.count, 0);  // asking the line itself would wait for the tag just written to it
@@ -285,6 +294,7 @@ class EngineIds {
   std::size_t
       shard_count_;  // a power of two; few where the cap is low, since each has a line or two from its first name on
   std::vector<Shard> shards_;
+  std::size_t clean_at_ = 0;
   std::vector<std::uint8_t> filled_;  // scratch of rebuild
   std::uint64_t used_ = 0;
   std::uint32_t largest_ = 0;

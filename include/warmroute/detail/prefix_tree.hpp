@@ -77,6 +77,8 @@ class PrefixTree {
   }
   /// Looks at up to `limit` nodes for replicas that were cleared. returns: whether there is more to do.
   bool sweep(std::size_t limit);
+  /// Gives back what engines' names of blocks that went still take, a little per call.
+  void clean_names() { ids_.clean_some(blocks_); }
   /// Ends a change: merges what became mergeable, stamps what was retired and frees what readers have left.
   void finish(bool collect_now = false);
 
