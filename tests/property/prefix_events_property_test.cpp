@@ -130,7 +130,7 @@ TEST(PrefixEventsProperty, NamesLeadToTheRightBlocksWhateverHappensToTheTree) {
     world.index.advance(1'000'000);
     EXPECT_EQ(world.index.statistics().blocks, 0U);
     for (int calls = 0; calls < 256; ++calls) world.index.advance();
-    EXPECT_LE(world.index.statistics().bytes, 64U << 10) << "names of blocks that went are given back as well";
+    EXPECT_LE(world.index.statistics().bytes, 96U << 10) << "names of blocks that went are given back as well";
   }
 }
 
