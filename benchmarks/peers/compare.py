@@ -438,6 +438,7 @@ def arguments():
 def main():
     options = arguments()
     os.makedirs(OUT, exist_ok=True)
+    options.selection |= "SELECT" in options.only.upper()
     if options.show:
         present(*kept(), options.readme)
         return

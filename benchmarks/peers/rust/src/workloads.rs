@@ -74,6 +74,9 @@ impl Ingest {
     pub fn path(&self, replica: usize, c: usize) -> &Path {
         &self.paths[replica * self.chains + c]
     }
+    pub fn replicas(&self) -> usize {
+        self.replicas
+    }
     pub fn chains(&self) -> usize {
         self.chains
     }
