@@ -58,7 +58,7 @@ Awaitable<void> Client::refuse(const error_code& error, std::uint64_t max_body_b
   keep_alive_ = false;
   head_only_ = false;
   counters_.answered(status);
-  // Named, since GCC 12 destroys some temporaries of a co_await expression twice.
+  // Beware: GCC 12 destroys the temporaries of a conditional expression inside a co_await expression twice.
   std::string message = "not an HTTP request: " + error.message();
   if (too_large) message = "the body is larger than " + std::to_string(max_body_bytes) + " bytes";
   const std::string body =
@@ -162,6 +162,9 @@ Awaitable<void> Client::send(unsigned status, std::string_view type, const std::
 
 void Client::cut() {
   keep_alive_ = false;
+  error_code ignored;
+  // Where the end of the connection is the end of the body, only a reset says that something is missing.
+  if (!chunked_) stream_.socket().set_option(asio::socket_base::linger(true, 0), ignored);
   close();
 }
 

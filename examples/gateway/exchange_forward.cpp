@@ -158,7 +158,6 @@ void Exchange::count_timeout(Failure& failure, Timeout which) {
   failure.status = 504;
 }
 
-// Failures are made by functions: GCC 12 destroys an aggregate that is made in co_return twice.
 Exchange::Failure Exchange::cancelled() {
   Failure failure;
   failure.report.outcome = Outcome::cancelled;

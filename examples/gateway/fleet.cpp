@@ -134,7 +134,6 @@ Awaitable<Report> Fleet::probe_once(const Upstream& upstream) {
   Connection connection(prober_.get_executor());
   const auto deadline = std::chrono::steady_clock::now() + config_.connect_timeout;
   error_code error = co_await connection.connect(upstream.host, upstream.port, deadline);
-  // A named result: GCC 12 destroys an aggregate that is made in co_return twice.
   Report result{Outcome::connect_error, error == asio::error::connection_refused, Nanos{0}, error.message()};
   if (error) co_return result;
   http::request<http::empty_body> request{http::verb::get, "/health", 11};

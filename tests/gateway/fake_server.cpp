@@ -45,7 +45,7 @@ void FakeCall::end_stream() { write("0\r\n\r\n"); }
 void FakeCall::reset() {
   error_code ignored;
   socket.set_option(asio::socket_base::linger(true, 0), ignored);
-  socket.close(ignored);
+  is_reset = true;  // closed by the server's own loop, which the destructor knows of
 }
 
 void FakeCall::close() {
@@ -76,7 +76,9 @@ FakeServer::~FakeServer() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    for (auto& peer : peers_) ::shutdown(peer->socket.native_handle(), SHUT_RDWR);
+    for (auto& peer : peers_) {
+      if (peer->socket.is_open()) ::shutdown(peer->socket.native_handle(), SHUT_RDWR);
+    }
   }
   ::shutdown(acceptor_.native_handle(), SHUT_RDWR);  // ends the blocking accept
   thread_.join();
@@ -101,7 +103,7 @@ void FakeServer::serve(Peer& peer) {
   beast::flat_buffer buffer;
   for (int here = 1;; ++here) {
     error_code error;
-    FakeCall one{0, here, {}, peer.socket};
+    FakeCall one{0, here, false, {}, peer.socket};
     http::read(peer.socket, buffer, one.request, error);
     if (error) break;
     if (one.request.target() == "/health") {
@@ -110,7 +112,10 @@ void FakeServer::serve(Peer& peer) {
     }
     one.number = ++calls;
     script_(one);
-    if (!peer.socket.is_open()) return;
+    if (!one.is_reset) continue;
+    const std::lock_guard lock(mutex_);
+    peer.socket.close(error);
+    return;
   }
   const std::lock_guard lock(mutex_);
   error_code ignored;

@@ -23,6 +23,7 @@ bool eventually(const std::function<bool()>& condition, std::chrono::millisecond
 struct FakeCall {
   int number = 0;                ///< of the server, from 1
   int number_on_connection = 0;  ///< from 1
+  bool is_reset = false;
   examples::http::request<examples::http::string_body> request;
   examples::tcp::socket& socket;
 
@@ -32,7 +33,7 @@ struct FakeCall {
   void begin_stream();                 ///< the head of an answer in chunks
   void piece(std::string_view bytes);  ///< one chunk
   void end_stream();
-  void reset();  ///< RST, not FIN
+  void reset();  ///< RST, not FIN, as soon as the script returns
   void close();
   /// returns: whether the gateway closed the connection in time.
   bool closed_by_peer(std::chrono::milliseconds within = std::chrono::seconds(10));

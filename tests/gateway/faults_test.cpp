@@ -129,7 +129,7 @@ TEST(GatewayFaults, ARefusedConnectionTakesTheReplicaDownAndItsReturnTakesItUp) 
 }
 
 TEST(GatewayFaults, ARestartForgetsTheCacheAndAFlapDoesNot) {
-  bool broken = false;
+  std::atomic<bool> broken{false};
   auto flaky = std::make_unique<FakeServer>([&](FakeCall& c) { broken ? c.answer(500, "{}") : c.answer(200, "{}"); });
   const auto port = flaky->port();
   auto config = config_for({port});

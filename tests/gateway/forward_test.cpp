@@ -206,7 +206,8 @@ TEST(Gateway, AnswersAnUnknownModelWith404AndAKnownOneByItsPool) {
 }
 
 TEST(Gateway, SendsAPromptThatGrowsToTheReplicaThatHasItsStart) {
-  FakeServer a(kGood), b(kGood);
+  const FakeServer::Script no_usage = [](FakeCall& c) { c.answer(200, "{}"); };
+  FakeServer a(no_usage), b(no_usage);
   auto config = config_for({a.port(), b.port()});
   config.policy.algorithm = Algorithm::cost;
   Rig rig(std::move(config));

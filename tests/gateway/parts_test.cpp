@@ -173,6 +173,13 @@ TEST(GatewayConfig, ReadsAFilesObjects) {
   EXPECT_FALSE(b.carries("y"));
 }
 
+TEST(GatewayConfig, TakesTheExampleFile) {
+  const auto config = read_config({"--config", WARMROUTE_EXAMPLE_CONFIG, "--port", "1"});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->port, 1) << "flags win";
+  EXPECT_EQ(config->replicas.size(), 3u);
+}
+
 TEST(GatewayConfig, NamesEveryFaultAtOnce) {
   const auto config = read_config(
       {"--port", "70000", "--replica", "a=nowhere:x", "--policy", "dice", "--no-such-flag", "1", "--threads"});
