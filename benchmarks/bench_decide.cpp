@@ -15,7 +15,7 @@ namespace {
 using namespace warmroute;
 
 constexpr std::size_t kWarmBlocks = 1'000'000;
-constexpr std::size_t kPathBlocks = 625;   // 10,000 tokens
+constexpr std::size_t kPathBlocks = 625;  // 10,000 tokens
 constexpr std::size_t kPrompts = 64;
 
 std::vector<std::uint32_t> prompt_tokens(std::size_t prompt, std::size_t count) {
@@ -33,7 +33,8 @@ struct Fleet {
     Policy policy;
     policy.capacity_tokens = 1'000'000'000;
     if (!router->set_policy(policy)) std::abort();
-    for (std::size_t i = 0; i < replicas; ++i) ids.push_back(*router->add_replica({.name = "replica-" + std::to_string(i)}, now));
+    for (std::size_t i = 0; i < replicas; ++i)
+      ids.push_back(*router->add_replica({.name = "replica-" + std::to_string(i)}, now));
     std::vector<BlockHash> path(1'000);
     for (std::size_t chain = 0; chain < kWarmBlocks / path.size(); ++chain) {
       for (std::size_t i = 0; i < path.size(); ++i) path[i] = BlockHash{mix(chain << 32 | i)};
@@ -97,8 +98,10 @@ BENCHMARK(decide_blocks)->ArgName("W")->Arg(8)->Arg(64)->Arg(1'024);
 
 void decide_body(benchmark::State& state) {
   Fleet fleet(64, 1'000);
-  std::string body = R"({"model":"m","messages":[{"role":"system","content":"You are careful."},{"role":"user","content":")";
-  while (body.size() < static_cast<std::size_t>(state.range(0)) - 4) body += "every word of this prompt counts, and every one is counted. ";
+  std::string body =
+      R"({"model":"m","messages":[{"role":"system","content":"You are careful."},{"role":"user","content":")";
+  while (body.size() < static_cast<std::size_t>(state.range(0)) - 4)
+    body += "every word of this prompt counts, and every one is counted. ";
   body += "\"}],\"stream\":true}";
   RequestBodyParser parser;
   RequestBodyOptions options;

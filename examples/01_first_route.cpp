@@ -18,7 +18,7 @@ int main() {
 
   std::vector<std::uint32_t> prompt(2'000);  // token ids of the first turn
   std::iota(prompt.begin(), prompt.end(), 0u);
-  Nanos now = seconds(2);                    // the caller's monotonic clock
+  Nanos now = seconds(2);  // the caller's monotonic clock
   for (int turn = 1; turn <= 3; ++turn) {
     Request request;
     request.token_ids = prompt;
@@ -28,8 +28,8 @@ int main() {
                 row.spec.name.c_str(), static_cast<long long>(decision.total_cached().value),
                 reason_name(decision.reason).data(), static_cast<double>(decision.expected_ttft().value) / 1e6);
 
-    now += milliseconds(80);                               // ... the caller forwards the request ...
-    router.first_token(decision.ticket, now);              // prefill is over
+    now += milliseconds(80);                   // ... the caller forwards the request ...
+    router.first_token(decision.ticket, now);  // prefill is over
     now += seconds(3);
     router.finish(decision.ticket, {.cached_tokens = decision.total_cached().value, .output_tokens = 200}, now);
 

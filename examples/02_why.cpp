@@ -28,6 +28,7 @@ int main() {
     other.pinned = busy;
     router.route(other, seconds(4));
   }
-  std::printf("six cold prompts of 8,000 tokens are queued there:\n%s", to_text(router.explain(request, seconds(5))).c_str());
+  std::printf("six cold prompts of 8,000 tokens are queued there:\n%s",
+              to_text(router.explain(request, seconds(5))).c_str());
   return 0;
 }

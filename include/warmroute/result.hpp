@@ -19,8 +19,8 @@ enum class Code : std::int32_t {
   not_found = 2,
   already_exists = 3,
   out_of_range = 4,
-  capacity = 5,       ///< a configured limit (replicas, bytes, tickets) is reached
-  stale = 6,          ///< the handle names something that was removed or released
+  capacity = 5,  ///< a configured limit (replicas, bytes, tickets) is reached
+  stale = 6,     ///< the handle names something that was removed or released
   unsupported = 7,
   io = 8,
   internal = 9,
@@ -36,7 +36,7 @@ enum class Code : std::int32_t {
   value_out_of_range = 28,
   invalid_value = 29,
   empty_prompt = 30,
-  malformed = 31,        ///< a line or record that is not of its format
+  malformed = 31,  ///< a line or record that is not of its format
 };
 
 /// returns: the code's name as spelled above. lifetime: static.
@@ -73,8 +73,8 @@ inline constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
 
 struct Error {
   Code code = Code::internal;
-  std::string message;                ///< what is wrong, where, and what to do
-  std::uint64_t offset = kNoOffset;   ///< units: bytes from the start of the input, where that is known
+  std::string message;               ///< what is wrong, where, and what to do
+  std::uint64_t offset = kNoOffset;  ///< units: bytes from the start of the input, where that is known
 };
 
 /// A value or an error. `if (auto r = f(); r) use(*r); else log(r.error().message);`

@@ -23,8 +23,14 @@ struct Quantity {
   friend constexpr Quantity operator+(Quantity a, Quantity b) noexcept { return Quantity{a.value + b.value}; }
   friend constexpr Quantity operator-(Quantity a, Quantity b) noexcept { return Quantity{a.value - b.value}; }
   friend constexpr Quantity operator*(Quantity a, std::int64_t n) noexcept { return Quantity{a.value * n}; }
-  constexpr Quantity& operator+=(Quantity b) noexcept { value += b.value; return *this; }
-  constexpr Quantity& operator-=(Quantity b) noexcept { value -= b.value; return *this; }
+  constexpr Quantity& operator+=(Quantity b) noexcept {
+    value += b.value;
+    return *this;
+  }
+  constexpr Quantity& operator-=(Quantity b) noexcept {
+    value -= b.value;
+    return *this;
+  }
 };
 }  // namespace detail
 

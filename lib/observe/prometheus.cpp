@@ -14,7 +14,15 @@ class Page {
   explicit Page(std::string& out) : out_(out) {}
 
   void family(std::string_view name, std::string_view type, std::string_view help) {
-    out_.append("# HELP ").append(name).append(" ").append(help).append("\n# TYPE ").append(name).append(" ").append(type).append("\n");
+    out_.append("# HELP ")
+        .append(name)
+        .append(" ")
+        .append(help)
+        .append("\n# TYPE ")
+        .append(name)
+        .append(" ")
+        .append(type)
+        .append("\n");
     name_ = name;
   }
   Page& sample(std::string_view suffix = {}) {
@@ -90,24 +98,29 @@ void requests(Page& page, const RouterStatistics& s) {
   }
   single(page, "warmroute_tickets_in_flight", "gauge", "Requests routed and not over.", s.tickets_in_flight);
   single(page, "warmroute_late_calls_total", "counter", "Calls with a ticket that was already over.", s.late_calls);
-  single(page, "warmroute_placements_dropped_total", "counter", "Placements lost to a full queue.", s.placements_dropped);
+  single(page, "warmroute_placements_dropped_total", "counter", "Placements lost to a full queue.",
+         s.placements_dropped);
   single(page, "warmroute_clock_clamped_total", "counter", "Calls whose time went backwards.", s.clock_clamped);
 }
 
 void tokens(Page& page, const RouterStatistics& s) {
   single(page, "warmroute_input_tokens_total", "counter", "Input tokens of finished requests.", s.input_tokens);
   single(page, "warmroute_output_tokens_total", "counter", "Output tokens of finished requests.", s.output_tokens);
-  page.family("warmroute_cached_tokens_total", "counter", "Cached input tokens: as predicted when routing, as reported by engines.");
+  page.family("warmroute_cached_tokens_total", "counter",
+              "Cached input tokens: as predicted when routing, as reported by engines.");
   page.sample().label("source", "predicted").value(s.predicted_cached_tokens);
   page.sample().label("source", "reported").value(s.reported_cached_tokens);
-  page.family("warmroute_cached_predictions_total", "counter", "Requests with reported cached tokens, and those predicted to within a block.");
+  page.family("warmroute_cached_predictions_total", "counter",
+              "Requests with reported cached tokens, and those predicted to within a block.");
   page.sample().label("result", "reported").value(s.cached_reports);
   page.sample().label("result", "exact").value(s.cached_exact);
 }
 
 void times(Page& page, const RouterStatistics& s) {
-  histogram(page, "warmroute_ttft_observed_seconds", "From routing to the first token, as reported by the caller.", s.observed_ttft);
-  histogram(page, "warmroute_ttft_predicted_seconds", "Predicted wait plus prefill of the same requests.", s.predicted_ttft);
+  histogram(page, "warmroute_ttft_observed_seconds", "From routing to the first token, as reported by the caller.",
+            s.observed_ttft);
+  histogram(page, "warmroute_ttft_predicted_seconds", "Predicted wait plus prefill of the same requests.",
+            s.predicted_ttft);
   page.family("warmroute_ttft_predicted_part_seconds_total", "counter",
               "Predicted TTFT by part; hit is the prefill time that cached tokens saved.");
   page.sample().label("part", "wait").value(static_cast<double>(s.predicted_wait_ns) / 1e9);
@@ -132,17 +145,28 @@ void replicas(Page& page, const RouterStatistics& s) {
   const auto each = [&](std::string_view name, std::string_view help, auto&& get) {
     page.family(name, "gauge", help);
     for (const auto& r : s.replicas) {
-      page.sample().label("replica", r.name).label("dp_rank", std::to_string(r.dp_rank)).label("pool", r.pool).value(get(r));
+      page.sample()
+          .label("replica", r.name)
+          .label("dp_rank", std::to_string(r.dp_rank))
+          .label("pool", r.pool)
+          .value(get(r));
     }
   };
-  each("warmroute_replica_up", "1 up, 0 draining or down.", [](const auto& r) { return std::int64_t{r.health == Health::up}; });
+  each("warmroute_replica_up", "1 up, 0 draining or down.",
+       [](const auto& r) { return std::int64_t{r.health == Health::up}; });
   each("warmroute_replica_requests", "Requests in flight.", [](const auto& r) { return r.load.requests; });
-  each("warmroute_replica_pending_tokens", "Uncached input tokens before their first token.", [](const auto& r) { return r.load.pending_tokens; });
-  each("warmroute_replica_pending_seconds", "The same as prefill time.", [](const auto& r) { return static_cast<double>(r.load.pending_ns) / 1e9; });
-  each("warmroute_replica_context_tokens", "Input tokens in flight.", [](const auto& r) { return r.load.context_tokens; });
-  each("warmroute_replica_foreign_requests", "Requests its engine reported beyond this router's.", [](const auto& r) { return r.load.foreign_requests; });
-  each("warmroute_replica_believed_blocks", "Blocks believed to be in its cache.", [](const auto& r) { return r.believed_blocks; });
-  each("warmroute_replica_capacity_blocks", "Effective capacity of that model.", [](const auto& r) { return r.capacity_blocks; });
+  each("warmroute_replica_pending_tokens", "Uncached input tokens before their first token.",
+       [](const auto& r) { return r.load.pending_tokens; });
+  each("warmroute_replica_pending_seconds", "The same as prefill time.",
+       [](const auto& r) { return static_cast<double>(r.load.pending_ns) / 1e9; });
+  each("warmroute_replica_context_tokens", "Input tokens in flight.",
+       [](const auto& r) { return r.load.context_tokens; });
+  each("warmroute_replica_foreign_requests", "Requests its engine reported beyond this router's.",
+       [](const auto& r) { return r.load.foreign_requests; });
+  each("warmroute_replica_believed_blocks", "Blocks believed to be in its cache.",
+       [](const auto& r) { return r.believed_blocks; });
+  each("warmroute_replica_capacity_blocks", "Effective capacity of that model.",
+       [](const auto& r) { return r.capacity_blocks; });
 }
 
 }  // namespace
@@ -150,7 +174,10 @@ void replicas(Page& page, const RouterStatistics& s) {
 void append_prometheus(const RouterStatistics& statistics, std::string& out) {
   Page page(out);
   page.family("warmroute_policy_info", "gauge", "The policy in force.");
-  page.sample().label("algorithm", statistics.algorithm).label("version", std::to_string(statistics.policy_version)).value(std::int64_t{1});
+  page.sample()
+      .label("algorithm", statistics.algorithm)
+      .label("version", std::to_string(statistics.policy_version))
+      .value(std::int64_t{1});
   requests(page, statistics);
   tokens(page, statistics);
   times(page, statistics);

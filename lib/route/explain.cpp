@@ -31,9 +31,9 @@ std::string head(const Explanation& e) {
   out += "\nprompt: " + std::to_string(d.input_tokens.value) + " tokens in " + std::to_string(e.blocks) + " blocks";
   if (e.shared_requests > 1) out += ", start shared by " + std::to_string(e.shared_requests) + " requests in flight";
   if (d.routed()) {
-    out += "; " + std::to_string(d.total_cached().value) + " cached there, " + std::to_string(d.uncached_tokens().value) +
-           " to prefill in " + milliseconds_text(d.expected_prefill.value) + " ms after " +
-           milliseconds_text(d.expected_wait.value) + " ms of waiting";
+    out += "; " + std::to_string(d.total_cached().value) + " cached there, " +
+           std::to_string(d.uncached_tokens().value) + " to prefill in " + milliseconds_text(d.expected_prefill.value) +
+           " ms after " + milliseconds_text(d.expected_wait.value) + " ms of waiting";
   }
   if (!e.no_match.empty()) out.append("\nno match: ").append(e.no_match);
   return out + "\n";
@@ -57,7 +57,8 @@ std::string to_text(const Explanation& e) {
   std::size_t width = 7;
   for (const auto& c : e.candidates) width = std::max(width, c.name.size() + 3);
   append_cell(out, "replica", width, true);
-  for (const auto* title : {"cached", "in flight", "wait", "prefill", "miss", "-hot", "stall", "decode", "transfer", "-session", "cost ms"}) {
+  for (const auto* title : {"cached", "in flight", "wait", "prefill", "miss", "-hot", "stall", "decode", "transfer",
+                            "-session", "cost ms"}) {
     append_cell(out, title, 10);
   }
   out += "\n";
@@ -95,7 +96,10 @@ std::string to_json(const Explanation& e) {
     out += i == 0 ? "{\"replica\":" : ",{\"replica\":";
     text::append_json_string(out, c.name);
     append_json(out, "dp_rank", static_cast<std::int64_t>(c.dp_rank));
-    out.append(",\"eligible\":").append(c.eligible ? "true" : "false").append(",\"chosen\":").append(c.chosen ? "true" : "false");
+    out.append(",\"eligible\":")
+        .append(c.eligible ? "true" : "false")
+        .append(",\"chosen\":")
+        .append(c.chosen ? "true" : "false");
     append_json(out, "device_tokens", c.cached_tokens[0]);
     append_json(out, "host_tokens", c.cached_tokens[1]);
     append_json(out, "disk_tokens", c.cached_tokens[2]);

@@ -43,9 +43,13 @@ void append_number(std::string& out, double value) {
 }
 
 template <auto Field>
-bool read_double(Policy& p, element e) { return e.get(p.*Field) == simdjson::SUCCESS; }
+bool read_double(Policy& p, element e) {
+  return e.get(p.*Field) == simdjson::SUCCESS;
+}
 template <auto Field>
-void write_double(const Policy& p, std::string& out) { append_number(out, p.*Field); }
+void write_double(const Policy& p, std::string& out) {
+  append_number(out, p.*Field);
+}
 
 template <auto Field>
 bool read_integer(Policy& p, element e) {
@@ -62,7 +66,9 @@ bool read_integer(Policy& p, element e) {
   return true;
 }
 template <auto Field>
-void write_integer(const Policy& p, std::string& out) { out += std::to_string(p.*Field); }
+void write_integer(const Policy& p, std::string& out) {
+  out += std::to_string(p.*Field);
+}
 
 // Milliseconds with fractions down to the nanosecond.
 template <auto Field>
@@ -73,12 +79,18 @@ bool read_ms(Policy& p, element e) {
   return true;
 }
 template <auto Field>
-void write_ms(const Policy& p, std::string& out) { append_number(out, static_cast<double>((p.*Field).value) / 1e6); }
+void write_ms(const Policy& p, std::string& out) {
+  append_number(out, static_cast<double>((p.*Field).value) / 1e6);
+}
 
 template <auto Field>
-bool read_bool(Policy& p, element e) { return e.get(p.*Field) == simdjson::SUCCESS; }
+bool read_bool(Policy& p, element e) {
+  return e.get(p.*Field) == simdjson::SUCCESS;
+}
 template <auto Field>
-void write_bool(const Policy& p, std::string& out) { out += p.*Field ? "true" : "false"; }
+void write_bool(const Policy& p, std::string& out) {
+  out += p.*Field ? "true" : "false";
+}
 
 template <auto Field, auto& Names>
 bool read_enum(Policy& p, element e) {
@@ -97,30 +109,38 @@ void write_enum(const Policy& p, std::string& out) {
 }
 
 constexpr Member kMembers[]{
-    {"algorithm", "one of cost, random, round_robin, least_requests, least_tokens, power_of_two, longest_match, consistent_hash, bounded_hash",
+    {"algorithm",
+     "one of cost, random, round_robin, least_requests, least_tokens, power_of_two, longest_match, consistent_hash, "
+     "bounded_hash",
      read_enum<&Policy::algorithm, kAlgorithmNames>, write_enum<&Policy::algorithm, kAlgorithmNames>},
     {"beta", "a number", read_double<&Policy::beta>, write_double<&Policy::beta>},
     {"gamma", "a number", read_double<&Policy::gamma>, write_double<&Policy::gamma>},
     {"delta", "a number", read_double<&Policy::delta>, write_double<&Policy::delta>},
     {"hot", "a number", read_double<&Policy::hot>, write_double<&Policy::hot>},
     {"session_bonus_ms", "milliseconds", read_ms<&Policy::session_bonus>, write_ms<&Policy::session_bonus>},
-    {"host_transfer_per_token_ms", "milliseconds", read_ms<&Policy::host_transfer_per_token>, write_ms<&Policy::host_transfer_per_token>},
-    {"disk_transfer_per_token_ms", "milliseconds", read_ms<&Policy::disk_transfer_per_token>, write_ms<&Policy::disk_transfer_per_token>},
-    {"ring_key", "prefix or session_or_prefix", read_enum<&Policy::ring_key, kRingKeyNames>, write_enum<&Policy::ring_key, kRingKeyNames>},
+    {"host_transfer_per_token_ms", "milliseconds", read_ms<&Policy::host_transfer_per_token>,
+     write_ms<&Policy::host_transfer_per_token>},
+    {"disk_transfer_per_token_ms", "milliseconds", read_ms<&Policy::disk_transfer_per_token>,
+     write_ms<&Policy::disk_transfer_per_token>},
+    {"ring_key", "prefix or session_or_prefix", read_enum<&Policy::ring_key, kRingKeyNames>,
+     write_enum<&Policy::ring_key, kRingKeyNames>},
     {"ring_key_tokens", "an integer", read_integer<&Policy::ring_key_tokens>, write_integer<&Policy::ring_key_tokens>},
     {"ring_points", "an integer", read_integer<&Policy::ring_points>, write_integer<&Policy::ring_points>},
     {"ring_seed", "an unsigned integer", read_integer<&Policy::ring_seed>, write_integer<&Policy::ring_seed>},
     {"bound_factor", "a number", read_double<&Policy::bound_factor>, write_double<&Policy::bound_factor>},
     {"block_size", "an integer", read_integer<&Policy::block_size>, write_integer<&Policy::block_size>},
     {"hash_seed", "an unsigned integer", read_integer<&Policy::hash_seed>, write_integer<&Policy::hash_seed>},
-    {"isolation", "none, salt or pool", read_enum<&Policy::isolation, kIsolationNames>, write_enum<&Policy::isolation, kIsolationNames>},
+    {"isolation", "none, salt or pool", read_enum<&Policy::isolation, kIsolationNames>,
+     write_enum<&Policy::isolation, kIsolationNames>},
     {"capacity_tokens", "an integer", read_integer<&Policy::capacity_tokens>, write_integer<&Policy::capacity_tokens>},
     {"residency_ttl_ms", "milliseconds", read_ms<&Policy::residency_ttl>, write_ms<&Policy::residency_ttl>},
     {"lease_ms", "milliseconds", read_ms<&Policy::lease>, write_ms<&Policy::lease>},
     {"session_ttl_ms", "milliseconds", read_ms<&Policy::session_ttl>, write_ms<&Policy::session_ttl>},
     {"signals_max_age_ms", "milliseconds", read_ms<&Policy::signals_max_age>, write_ms<&Policy::signals_max_age>},
-    {"stale_signals", "ignore or exclude", read_enum<&Policy::stale_signals, kStaleNames>, write_enum<&Policy::stale_signals, kStaleNames>},
-    {"route_when_all_down", "true or false", read_bool<&Policy::route_when_all_down>, write_bool<&Policy::route_when_all_down>},
+    {"stale_signals", "ignore or exclude", read_enum<&Policy::stale_signals, kStaleNames>,
+     write_enum<&Policy::stale_signals, kStaleNames>},
+    {"route_when_all_down", "true or false", read_bool<&Policy::route_when_all_down>,
+     write_bool<&Policy::route_when_all_down>},
     {"seed", "an unsigned integer", read_integer<&Policy::seed>, write_integer<&Policy::seed>},
     {"version", "an unsigned integer", read_integer<&Policy::version>, write_integer<&Policy::version>},
 };

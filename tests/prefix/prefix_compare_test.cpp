@@ -1,4 +1,4 @@
-#include "warmroute/detail/prefix_compare.hpp"
+#include "warmroute/prefix/detail/compare.hpp"
 
 #include <gtest/gtest.h>
 

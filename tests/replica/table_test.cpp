@@ -36,7 +36,8 @@ TEST_F(ReplicaTableTest, NamesEveryFaultOfASpec) {
   bad.capacity_tokens = -1;
   const auto r = table.add(bad);
   ASSERT_EQ(r.code(), Code::invalid_argument);
-  for (const char* word : {"name", "weight", "rates", "capacity"}) EXPECT_NE(r.error().message.find(word), std::string::npos);
+  for (const char* word : {"name", "weight", "rates", "capacity"})
+    EXPECT_NE(r.error().message.find(word), std::string::npos);
 }
 
 TEST_F(ReplicaTableTest, LetsASlotAgainOnlyWhenItsBooksAreClear) {

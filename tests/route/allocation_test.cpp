@@ -13,7 +13,8 @@ namespace {
 std::atomic<std::size_t> allocations{0};
 void* counted(std::size_t size, std::size_t align) {
   allocations.fetch_add(1, std::memory_order_relaxed);
-  void* p = align <= alignof(std::max_align_t) ? std::malloc(size) : std::aligned_alloc(align, (size + align - 1) / align * align);
+  void* p = align <= alignof(std::max_align_t) ? std::malloc(size)
+                                               : std::aligned_alloc(align, (size + align - 1) / align * align);
   if (p == nullptr) std::abort();
   return p;
 }
@@ -22,7 +23,9 @@ void* counted(std::size_t size, std::size_t align) {
 void* operator new(std::size_t size) { return counted(size, 0); }
 void* operator new[](std::size_t size) { return counted(size, 0); }
 void* operator new(std::size_t size, std::align_val_t align) { return counted(size, static_cast<std::size_t>(align)); }
-void* operator new[](std::size_t size, std::align_val_t align) { return counted(size, static_cast<std::size_t>(align)); }
+void* operator new[](std::size_t size, std::align_val_t align) {
+  return counted(size, static_cast<std::size_t>(align));
+}
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete[](void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
@@ -44,7 +47,8 @@ TEST_P(RouterAllocation, IsZeroOnWarmHotCalls) {
   policy.algorithm = static_cast<Algorithm>(GetParam());
   ASSERT_TRUE(router.set_policy(policy));
   std::vector<std::vector<std::uint32_t>> prompts(40, std::vector<std::uint32_t>(10'000));
-  for (std::size_t i = 0; i < prompts.size(); ++i) std::iota(prompts[i].begin(), prompts[i].end(), static_cast<std::uint32_t>(i % 4 * 7'000));
+  for (std::size_t i = 0; i < prompts.size(); ++i)
+    std::iota(prompts[i].begin(), prompts[i].end(), static_cast<std::uint32_t>(i % 4 * 7'000));
   std::int64_t t = 2;
   const auto round = [&] {
     for (const auto& prompt : prompts) {

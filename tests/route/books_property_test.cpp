@@ -65,7 +65,8 @@ TEST_P(BooksProperty, EqualTheSumOfTheirOpenTicketsAtEveryStep) {
     now += milliseconds(static_cast<std::int64_t>(draw(40)));
     switch (draw(12)) {
       case 0: {
-        if (auto id = router.add_replica({.name = "r" + std::to_string(draw(6)), .weight = 1.0 + static_cast<double>(draw(3))}, now)) {
+        if (auto id = router.add_replica(
+                {.name = "r" + std::to_string(draw(6)), .weight = 1.0 + static_cast<double>(draw(3))}, now)) {
           alive.push_back(*id);
         }
         break;
@@ -105,7 +106,8 @@ TEST_P(BooksProperty, EqualTheSumOfTheirOpenTicketsAtEveryStep) {
         const OpenTicket t = open[at];
         if (t.lease_until <= now.value) break;
         if (draw(2) == 0) {
-          ASSERT_TRUE(router.finish(t.ticket, {t.input, static_cast<std::int64_t>(draw(2'000)), static_cast<std::int64_t>(draw(500))}, now));
+          ASSERT_TRUE(router.finish(
+              t.ticket, {t.input, static_cast<std::int64_t>(draw(2'000)), static_cast<std::int64_t>(draw(500))}, now));
         } else {
           ASSERT_TRUE(router.fail(t.ticket, static_cast<Outcome>(draw(7)), now));
         }
@@ -121,8 +123,8 @@ TEST_P(BooksProperty, EqualTheSumOfTheirOpenTicketsAtEveryStep) {
         r.token_ids = prompt;
         const Decision d = router.route(r, now);
         if (!d.routed()) break;
-        open.push_back({d.ticket, d.replica, d.input_tokens.value, d.uncached_tokens().value, d.expected_prefill.value, false,
-                        (now + policy.lease).value});
+        open.push_back({d.ticket, d.replica, d.input_tokens.value, d.uncached_tokens().value, d.expected_prefill.value,
+                        false, (now + policy.lease).value});
         break;
       }
     }

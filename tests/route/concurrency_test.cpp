@@ -63,7 +63,9 @@ TEST(RouterConcurrency, ComesBackToZeroAfterRoutingFinishingAndTopologyChangesAt
       (void)router.set_health(row.id, static_cast<Health>(i % 3), "flap", now());
       (void)router.signal(row.id, Signal::waiting, static_cast<double>(i % 9), now());
       if (i % 11 == 0) (void)router.clear_cache(row.id, now());
-      if (id) { EXPECT_TRUE(router.remove_replica(*id, now())); }
+      if (id) {
+        EXPECT_TRUE(router.remove_replica(*id, now()));
+      }
       router.advance(now());
     }
   });

@@ -5,10 +5,10 @@
 #include <array>
 #include <limits>
 
-#include "warmroute/detail/inflight_prefixes.hpp"
-#include "warmroute/detail/placement_queue.hpp"
 #include "warmroute/route/affinity.hpp"
 #include "warmroute/route/baselines.hpp"
+#include "warmroute/route/detail/inflight_prefixes.hpp"
+#include "warmroute/route/detail/placement_queue.hpp"
 
 namespace warmroute {
 namespace {
@@ -68,7 +68,8 @@ TEST(Cost, IsTheSumOfItsTermsByHand) {
   EXPECT_EQ(t.prefill, prefill);
   EXPECT_EQ(t.miss, 2 * prefill);
   EXPECT_EQ(t.stall, prefill / 1'000 * 200 * 2);
-  EXPECT_EQ(t.decode, (std::int64_t{12'000'000} + 17 * 8'000) * 256 / 1'000 * 500);  // 3 tokens a step stay below the floor
+  EXPECT_EQ(t.decode,
+            (std::int64_t{12'000'000} + 17 * 8'000) * 256 / 1'000 * 500);  // 3 tokens a step stay below the floor
   EXPECT_EQ(t.transfer, 1'000 * 2'000 + 500 * 10'000);
   EXPECT_EQ(t.session, 20'000'000);
   EXPECT_EQ(t.rebate, 0);

@@ -101,7 +101,9 @@ class Fleet : private trace::ReplicaSink {
         arrive(std::move(arrival));
       }
       for (auto& model : models) model.start(now_us, *this);
-      if (arrivals_.empty() && std::none_of(models.begin(), models.end(), [](auto& m) { return m.next_event_us().has_value(); })) return;
+      if (arrivals_.empty() &&
+          std::none_of(models.begin(), models.end(), [](auto& m) { return m.next_event_us().has_value(); }))
+        return;
     }
   }
 
@@ -152,7 +154,9 @@ class Fleet : private trace::ReplicaSink {
     std::int64_t at_us;
     std::uint64_t id;
     FleetRequest request;
-    friend bool operator<(const Arrival& a, const Arrival& b) { return a.at_us != b.at_us ? a.at_us > b.at_us : a.id > b.id; }
+    friend bool operator<(const Arrival& a, const Arrival& b) {
+      return a.at_us != b.at_us ? a.at_us > b.at_us : a.id > b.id;
+    }
   };
   struct InFlight {
     FinishedRequest record;
@@ -208,7 +212,8 @@ class Fleet : private trace::ReplicaSink {
     InFlight f = in_flight_.at(id);
     in_flight_.erase(id);
     f.record.finished_us = at_us;
-    router.finish(f.record.decision.ticket, {f.record.input_tokens, f.record.cached_tokens, f.output_tokens}, microseconds(at_us));
+    router.finish(f.record.decision.ticket, {f.record.input_tokens, f.record.cached_tokens, f.output_tokens},
+                  microseconds(at_us));
     finished_requests.push_back(f.record);
     if (on_finished) on_finished(f.record);
   }
@@ -221,7 +226,8 @@ class Fleet : private trace::ReplicaSink {
 };
 
 // Appends `tokens` worth of blocks that only (owner, version) has.
-inline void append_blocks(std::vector<BlockHash>& path, std::uint64_t owner, std::int64_t upto_tokens, std::int64_t block_tokens) {
+inline void append_blocks(std::vector<BlockHash>& path, std::uint64_t owner, std::int64_t upto_tokens,
+                          std::int64_t block_tokens) {
   while (static_cast<std::int64_t>(path.size() + 1) * block_tokens <= upto_tokens) {
     path.push_back(BlockHash{mix(owner * 0x1000003 + path.size())});
   }

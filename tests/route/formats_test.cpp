@@ -47,7 +47,8 @@ TEST(PolicyJson, KeepsTheBaseWhereAMemberIsAbsent) {
 }
 
 TEST(PolicyJson, NamesEveryFaultAtOnce) {
-  const auto p = policy_from_json(R"({"algorithm": "best", "beta": "x", "gama": 1, "block_size": 4096, "lease_ms": -1})");
+  const auto p =
+      policy_from_json(R"({"algorithm": "best", "beta": "x", "gama": 1, "block_size": 4096, "lease_ms": -1})");
   ASSERT_FALSE(p);
   EXPECT_EQ(p.error().code, Code::invalid_argument);
   for (const char* word : {"algorithm", "beta", "gama", "block_size", "lease"}) {
@@ -87,8 +88,9 @@ TEST_F(FormatsTest, ExplanationsAreValidJsonWhoseTermsAddUp) {
   EXPECT_EQ(std::int64_t(root["cached_tokens"]), 1'584);
   std::size_t chosen = 0;
   for (const auto c : simdjson::dom::array(root["candidates"])) {
-    const double sum = double(c["wait_ms"]) + double(c["miss_ms"]) - double(c["hot_rebate_ms"]) + double(c["stall_ms"]) +
-                       double(c["decode_ms"]) + double(c["transfer_ms"]) - double(c["session_bonus_ms"]);
+    const double sum = double(c["wait_ms"]) + double(c["miss_ms"]) - double(c["hot_rebate_ms"]) +
+                       double(c["stall_ms"]) + double(c["decode_ms"]) + double(c["transfer_ms"]) -
+                       double(c["session_bonus_ms"]);
     EXPECT_NEAR(sum, double(c["cost_ms"]), 0.01);
     chosen += bool(c["chosen"]) ? 1 : 0;
     EXPECT_EQ(std::string_view(c["lost_because"]).empty(), bool(c["chosen"]));

@@ -377,7 +377,7 @@ TEST_F(RouterTest, DoesNotTakeASimultaneousTwinForAnEviction) {
   const Decision d1 = router.route(tokens(p1), tick());
   const Decision d2 = router.route(tokens(p2), tick());  // counts on blocks that the first is only computing
   EXPECT_EQ(d2.total_cached(), Tokens{800});
-  router.finish(d2.ticket, {1'600, 0, 5}, tick());       // both ran in one step: no hit
+  router.finish(d2.ticket, {1'600, 0, 5}, tick());  // both ran in one step: no hit
   router.finish(d1.ticket, {1'600, 0, 5}, tick());
   EXPECT_EQ(router.peek(tokens(p1), now).total_cached(), Tokens{1'584});
   (void)a;
@@ -391,7 +391,8 @@ TEST_F(RouterTest, TakesTheCapacityFromTheEnginesOwnFigures) {
   serve(tokens(prompt));
   serve(tokens(second));
   EXPECT_EQ(router.peek(tokens(second), now).total_cached(), Tokens{1'584});
-  EXPECT_EQ(router.peek(tokens(prompt), now).total_cached(), Tokens{800});  // 50 of its 100 blocks had to go, leaf first
+  EXPECT_EQ(router.peek(tokens(prompt), now).total_cached(),
+            Tokens{800});  // 50 of its 100 blocks had to go, leaf first
 }
 
 TEST_F(RouterTest, SwapsThePolicyForTheNextCall) {
@@ -436,7 +437,8 @@ TEST_F(RouterTest, RefusesAPolicyWithEveryFaultNamedAndKeepsTheOldOne) {
   const Status s = router.set_policy(p);
   ASSERT_FALSE(s);
   EXPECT_EQ(s.code(), Code::invalid_argument);
-  for (const char* word : {"beta", "block_size", "bound_factor"}) EXPECT_NE(s.error().message.find(word), std::string::npos);
+  for (const char* word : {"beta", "block_size", "bound_factor"})
+    EXPECT_NE(s.error().message.find(word), std::string::npos);
   EXPECT_EQ(router.policy(), Policy{});
 }
 
@@ -446,15 +448,18 @@ TEST_F(RouterTest, SeesOtherRoutersLoadInTheEnginesSignalsUntilTheyAreOld) {
   ASSERT_TRUE(router.signal(a, Signal::waiting, 30, tick()));
   ASSERT_TRUE(router.signal(a, Signal::running, 40, now));
   EXPECT_EQ(load(a).foreign_requests, 70);
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(router.peek(tokens(ids(1'000u * static_cast<unsigned>(i + 10), 320)), now).replica, b);
+  for (int i = 0; i < 8; ++i)
+    EXPECT_EQ(router.peek(tokens(ids(1'000u * static_cast<unsigned>(i + 10), 320)), now).replica, b);
   now += seconds(3);
   std::set<std::uint32_t> seen;
-  for (int i = 0; i < 64; ++i) seen.insert(router.peek(tokens(ids(1'000u * static_cast<unsigned>(i + 10), 320)), now).replica.slot);
+  for (int i = 0; i < 64; ++i)
+    seen.insert(router.peek(tokens(ids(1'000u * static_cast<unsigned>(i + 10), 320)), now).replica.slot);
   EXPECT_EQ(seen.size(), 2u);
   Policy p;
   p.stale_signals = StaleSignals::exclude;
   ASSERT_TRUE(router.set_policy(p));
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(router.peek(tokens(ids(1'000u * static_cast<unsigned>(i + 10), 320)), now).replica, b);
+  for (int i = 0; i < 8; ++i)
+    EXPECT_EQ(router.peek(tokens(ids(1'000u * static_cast<unsigned>(i + 10), 320)), now).replica, b);
   EXPECT_EQ(router.signal(a, Signal::waiting, -1, now).code(), Code::invalid_argument);
 }
 

@@ -28,7 +28,8 @@ struct Agents {
   std::uint64_t next_id = 1;
   std::int64_t horizon_us;
 
-  Agents(Fleet& f, std::uint64_t seed, std::size_t count, std::int64_t horizon) : fleet(f), random(seed), agents(count), horizon_us(horizon) {
+  Agents(Fleet& f, std::uint64_t seed, std::size_t count, std::int64_t horizon)
+      : fleet(f), random(seed), agents(count), horizon_us(horizon) {
     std::int64_t at = 0;
     for (std::size_t i = 0; i < count; ++i) {
       at += random.between(0, kSecond / 5);
@@ -81,8 +82,8 @@ AgentsResult run_agents(Algorithm algorithm, std::uint64_t seed) {
 }
 
 void print(std::string_view name, const AgentsResult& r) {
-  std::printf("  %-16.*s hit %.3f  imbalance %.2f  mean TTFT %.0f ms  served %zu\n", static_cast<int>(name.size()), name.data(),
-              r.hit_ratio, r.imbalance, r.ttft_ms, r.served);
+  std::printf("  %-16.*s hit %.3f  imbalance %.2f  mean TTFT %.0f ms  served %zu\n", static_cast<int>(name.size()),
+              name.data(), r.hit_ratio, r.imbalance, r.ttft_ms, r.served);
 }
 
 class FiftyAgents : public testing::TestWithParam<std::uint64_t> {};
@@ -109,7 +110,8 @@ TEST_P(FiftyAgents, UseASecondHolderAsSoonAsItExists) {
   fleet.run(60 * kSecond);
   auto requests = fleet.finished_requests;
   std::sort(requests.begin(), requests.end(), [](const auto& a, const auto& b) { return a.arrived_us < b.arrived_us; });
-  const auto second = std::find_if(requests.begin(), requests.end(), [&](const auto& r) { return r.replica != requests.front().replica; });
+  const auto second = std::find_if(requests.begin(), requests.end(),
+                                   [&](const auto& r) { return r.replica != requests.front().replica; });
   ASSERT_NE(second, requests.end());
   std::size_t hits = 0;
   std::size_t later = 0;
@@ -126,8 +128,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, FiftyAgents, testing::Values(1, 2, 3));
 
 // One conversation of ten turns, growing by 2,000 tokens each, on three replicas that all serve others: two of them busily.
 struct TenTurnsRun {
-  std::int64_t prefilled = 0;        // tokens of turns 2 to 10 that were computed
-  std::int64_t added = 0;            // tokens that these turns added
+  std::int64_t prefilled = 0;  // tokens of turns 2 to 10 that were computed
+  std::int64_t added = 0;      // tokens that these turns added
   std::vector<Explanation> explained;
   std::vector<FinishedRequest> turns;
 };

@@ -10,11 +10,17 @@ namespace warmroute {
 namespace {
 
 template <class A, class B>
-concept Addable = requires(A a, B b) { a + b; };
+concept Addable = requires(A a, B b) {
+  a + b;
+};
 template <class A, class B>
-concept Comparable = requires(A a, B b) { a < b; };
+concept Comparable = requires(A a, B b) {
+  a < b;
+};
 template <class A, class B>
-concept Multiplicable = requires(A a, B b) { a * b; };
+concept Multiplicable = requires(A a, B b) {
+  a* b;
+};
 
 // What must not compile.
 static_assert(Addable<Nanos, Nanos> && Addable<Tokens, Tokens>);

@@ -16,25 +16,27 @@ namespace warmroute {
 
 /// How a request ended, as the caller reports it to `fail`. Numbers are fixed and only appended.
 enum class Outcome : std::uint8_t {
-  finished = 0,        ///< a whole answer
-  cancelled = 1,       ///< the client went away
-  client_error = 2,    ///< 4xx: says nothing about the replica
-  backpressure = 3,    ///< 429 or 503: busy, not broken
-  replica_error = 4,   ///< 5xx, reset, malformed answer
+  finished = 0,       ///< a whole answer
+  cancelled = 1,      ///< the client went away
+  client_error = 2,   ///< 4xx: says nothing about the replica
+  backpressure = 3,   ///< 429 or 503: busy, not broken
+  replica_error = 4,  ///< 5xx, reset, malformed answer
   connect_error = 5,
   timeout = 6,
-  lease_expired = 7,   ///< set by the router alone
+  lease_expired = 7,  ///< set by the router alone
 };
 inline constexpr std::size_t kOutcomeCount = 8;
 constexpr std::string_view outcome_name(Outcome o) noexcept {
-  constexpr std::array<std::string_view, kOutcomeCount> names{
-      "finished", "cancelled", "client_error", "backpressure", "replica_error", "connect_error", "timeout", "lease_expired"};
+  constexpr std::array<std::string_view, kOutcomeCount> names{"finished",     "cancelled",     "client_error",
+                                                              "backpressure", "replica_error", "connect_error",
+                                                              "timeout",      "lease_expired"};
   const auto i = static_cast<std::size_t>(o);
   return i < names.size() ? names[i] : "unknown";
 }
 
 /// Upper bounds of the TTFT histograms, in milliseconds; one more bucket holds what is above.
-inline constexpr std::array<std::int64_t, 14> kTtftBucketsMs{5, 10, 25, 50, 100, 250, 500, 1'000, 2'000, 4'000, 8'000, 16'000, 32'000, 64'000};
+inline constexpr std::array<std::int64_t, 14> kTtftBucketsMs{5,     10,    25,    50,    100,    250,    500,
+                                                             1'000, 2'000, 4'000, 8'000, 16'000, 32'000, 64'000};
 
 struct TtftStatistics {
   std::array<std::uint64_t, kTtftBucketsMs.size() + 1> buckets{};  ///< not cumulative
@@ -49,18 +51,18 @@ struct ReplicaStatistics {
   std::string pool;
   Health health = Health::up;
   LoadReading load;
-  std::uint64_t believed_blocks = 0;    ///< in the residency model
-  std::uint64_t capacity_blocks = 0;    ///< effective, after feedback
+  std::uint64_t believed_blocks = 0;  ///< in the residency model
+  std::uint64_t capacity_blocks = 0;  ///< effective, after feedback
 };
 
 struct PoolStatistics {
   std::string name;
-  std::uint64_t blocks = 0;             ///< distinct blocks in the index
-  std::uint64_t memberships = 0;        ///< (replica, block) pairs
+  std::uint64_t blocks = 0;       ///< distinct blocks in the index
+  std::uint64_t memberships = 0;  ///< (replica, block) pairs
   std::uint64_t bytes = 0;
   std::uint64_t max_bytes = 0;
-  double bytes_per_token = 0;           ///< learned
-  double output_tokens = 0;             ///< learned mean
+  double bytes_per_token = 0;  ///< learned
+  double output_tokens = 0;    ///< learned mean
 };
 
 struct RouterStatistics {
@@ -69,24 +71,24 @@ struct RouterStatistics {
   std::array<std::uint64_t, 9> verdicts{};            ///< by Verdict
   std::array<std::uint64_t, kReasonCount> reasons{};  ///< of routed requests, by Reason
   std::array<std::uint64_t, kOutcomeCount> outcomes{};
-  std::uint64_t late_calls = 0;           ///< tickets that were already over, or never were
-  std::uint64_t placements_dropped = 0;   ///< the placement queue was full
-  std::uint64_t clock_clamped = 0;        ///< `now` went backwards
-  std::uint64_t scratch_allocated = 0;    ///< more threads inside at once than scratch areas
+  std::uint64_t late_calls = 0;          ///< tickets that were already over, or never were
+  std::uint64_t placements_dropped = 0;  ///< the placement queue was full
+  std::uint64_t clock_clamped = 0;       ///< `now` went backwards
+  std::uint64_t scratch_allocated = 0;   ///< more threads inside at once than scratch areas
   std::uint64_t tickets_in_flight = 0;
 
   std::int64_t input_tokens = 0;             ///< of finished requests whose usage was reported
   std::int64_t predicted_cached_tokens = 0;  ///< of those
   std::int64_t reported_cached_tokens = 0;   ///< of those whose cached tokens were reported
   std::int64_t output_tokens = 0;
-  std::uint64_t cached_reports = 0;          ///< requests whose cached tokens were reported
-  std::uint64_t cached_exact = 0;            ///< of those, predicted to within one block
+  std::uint64_t cached_reports = 0;  ///< requests whose cached tokens were reported
+  std::uint64_t cached_exact = 0;    ///< of those, predicted to within one block
 
   TtftStatistics observed_ttft;
   TtftStatistics predicted_ttft;
-  std::int64_t predicted_wait_ns = 0;        ///< sums over requests with a first token
+  std::int64_t predicted_wait_ns = 0;  ///< sums over requests with a first token
   std::int64_t predicted_prefill_ns = 0;
-  std::int64_t saved_prefill_ns = 0;         ///< prefill time that predicted hits did not need
+  std::int64_t saved_prefill_ns = 0;  ///< prefill time that predicted hits did not need
 
   std::vector<PoolStatistics> pools;
   std::vector<ReplicaStatistics> replicas;

@@ -1,5 +1,5 @@
 /// The prefix index: which replica holds which leading blocks of a prompt, for all replicas at once and per tier.
-/// A run-compressed radix tree over block hashes (detail/prefix_tree.hpp); a position in the tree stands for all blocks before it, so no
+/// A run-compressed radix tree over block hashes (prefix/detail/tree.hpp); a position in the tree stands for all blocks before it, so no
 /// chained hash is needed. Fed by residency models (prefix/residency.hpp), by engine events, or both.
 /// Invariants: look-ups write nothing shared, take no lock and never wait; the index never asks for more than `max_bytes`; what a cleared
 /// replica held is never credited again.
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "warmroute/detail/epoch.hpp"
-#include "warmroute/detail/prefix_credit.hpp"
-#include "warmroute/detail/prefix_tree.hpp"
+#include "warmroute/prefix/detail/credit.hpp"
+#include "warmroute/prefix/detail/tree.hpp"
 #include "warmroute/result.hpp"
 #include "warmroute/types.hpp"
 
@@ -184,4 +184,4 @@ class PrefixIndex {
 
 }  // namespace warmroute
 
-#include "warmroute/detail/prefix_index_inl.hpp"
+#include "warmroute/prefix/detail/index_inl.hpp"

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "warmroute/detail/lru_tree.hpp"
+#include "warmroute/prefix/detail/lru_tree.hpp"
 #include "warmroute/prefix/index.hpp"
 #include "warmroute/types.hpp"
 

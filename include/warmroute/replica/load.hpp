@@ -15,11 +15,11 @@ namespace warmroute {
 /// for T tokens, P (new token, earlier token) pairs of causal attention and C attended tokens of decodes.
 /// units: nanoseconds and picoseconds. Integers, so that equal inputs give equal decisions everywhere.
 struct Rates {
-  std::int64_t floor_ns = 6'700'000;      ///< F: the shortest step
-  std::int64_t token_ps = 24'000'000;     ///< a: one more token in a step
-  std::int64_t pair_ps = 1'300;           ///< b: one (new token, earlier token) pair
-  std::int64_t context_ps = 56'000;       ///< k: one token of context of a decode
-  std::int64_t overhead_ns = 1'000'000;   ///< o: of the host, per step
+  std::int64_t floor_ns = 6'700'000;     ///< F: the shortest step
+  std::int64_t token_ps = 24'000'000;    ///< a: one more token in a step
+  std::int64_t pair_ps = 1'300;          ///< b: one (new token, earlier token) pair
+  std::int64_t context_ps = 56'000;      ///< k: one token of context of a decode
+  std::int64_t overhead_ns = 1'000'000;  ///< o: of the host, per step
 
   friend bool operator==(const Rates&, const Rates&) noexcept = default;
 
@@ -37,13 +37,13 @@ struct Rates {
 
 /// Signals an engine reports about itself. Numbers are fixed and only appended.
 enum class Signal : std::uint8_t {
-  running = 0,          ///< requests in its batch
-  waiting = 1,          ///< requests in its queue
-  kv_usage = 2,         ///< share of KV blocks that running requests hold, 0..1
-  block_tokens = 3,     ///< tokens per KV block
-  block_count = 4,      ///< KV blocks in all
-  prefix_queries = 5,   ///< counter: tokens (or blocks) looked up in its prefix cache
-  prefix_hits = 6,      ///< counter: of those, found
+  running = 0,         ///< requests in its batch
+  waiting = 1,         ///< requests in its queue
+  kv_usage = 2,        ///< share of KV blocks that running requests hold, 0..1
+  block_tokens = 3,    ///< tokens per KV block
+  block_count = 4,     ///< KV blocks in all
+  prefix_queries = 5,  ///< counter: tokens (or blocks) looked up in its prefix cache
+  prefix_hits = 6,     ///< counter: of those, found
 };
 inline constexpr std::size_t kSignalCount = 7;
 
@@ -57,14 +57,14 @@ struct SignalReading {
 /// One replica's books. Atomics of one cache line: scoring reads exactly this line per replica.
 /// threads: any. Own dispatches since an engine's snapshot are always in here.
 struct alignas(64) LoadBook {
-  std::atomic<std::int64_t> requests{0};           ///< in flight
-  std::atomic<std::int64_t> pending_tokens{0};     ///< uncached input tokens whose first token has not come
-  std::atomic<std::int64_t> pending_ns{0};         ///< the same as prefill time at the replica's rates
-  std::atomic<std::int64_t> context_tokens{0};     ///< input tokens of the requests in flight
-  std::atomic<std::int64_t> decoding{0};           ///< in flight with first token out
-  std::atomic<std::int64_t> foreign_requests{0};   ///< what the engine reported beyond this router's own, at signal time
-  std::atomic<std::int64_t> foreign_waiting{0};    ///< of those, in its queue
-  std::atomic<std::int64_t> signals_at{0};         ///< ns; 0 = never
+  std::atomic<std::int64_t> requests{0};          ///< in flight
+  std::atomic<std::int64_t> pending_tokens{0};    ///< uncached input tokens whose first token has not come
+  std::atomic<std::int64_t> pending_ns{0};        ///< the same as prefill time at the replica's rates
+  std::atomic<std::int64_t> context_tokens{0};    ///< input tokens of the requests in flight
+  std::atomic<std::int64_t> decoding{0};          ///< in flight with first token out
+  std::atomic<std::int64_t> foreign_requests{0};  ///< what the engine reported beyond this router's own, at signal time
+  std::atomic<std::int64_t> foreign_waiting{0};   ///< of those, in its queue
+  std::atomic<std::int64_t> signals_at{0};        ///< ns; 0 = never
 };
 static_assert(sizeof(LoadBook) == 64);
 
@@ -82,8 +82,8 @@ struct LoadReading {
 
 inline LoadReading read(const LoadBook& book) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
-  return {book.requests.load(relaxed),       book.pending_tokens.load(relaxed),   book.pending_ns.load(relaxed),
-          book.context_tokens.load(relaxed), book.decoding.load(relaxed),         book.foreign_requests.load(relaxed),
+  return {book.requests.load(relaxed),        book.pending_tokens.load(relaxed),   book.pending_ns.load(relaxed),
+          book.context_tokens.load(relaxed),  book.decoding.load(relaxed),         book.foreign_requests.load(relaxed),
           book.foreign_waiting.load(relaxed), Nanos{book.signals_at.load(relaxed)}};
 }
 

@@ -30,15 +30,16 @@ constexpr std::string_view health_name(Health h) noexcept {
 struct ReplicaSpec {
   std::string name;
   std::uint32_t dp_rank = 0;
-  std::string pool{};     ///< the model it serves, as requests name it; "" serves every model that has no pool of its own
-  std::string ring_id{};  ///< stable slot name on the ring; "" = the name, with "/<dp_rank>" behind it for ranks above 0
+  std::string pool{};  ///< the model it serves, as requests name it; "" serves every model that has no pool of its own
+  std::string
+      ring_id{};  ///< stable slot name on the ring; "" = the name, with "/<dp_rank>" behind it for ranks above 0
   Role role = Role::unified;
-  double weight = 1.0;  ///< share of the ring and of the load bound, > 0; hardware speed belongs into `rates`
-  bool any_adapter = true;             ///< loads whatever is asked for; false: `adapters` is the whole list
+  double weight = 1.0;      ///< share of the ring and of the load bound, > 0; hardware speed belongs into `rates`
+  bool any_adapter = true;  ///< loads whatever is asked for; false: `adapters` is the whole list
   std::vector<std::string> adapters{};
   std::vector<std::pair<std::string, std::string>> labels{};
   Rates rates{};
-  std::int64_t capacity_tokens = 0;    ///< of its KV cache; 0 = unknown until the engine says so (signals)
+  std::int64_t capacity_tokens = 0;  ///< of its KV cache; 0 = unknown until the engine says so (signals)
   Health health = Health::up;
   std::string health_reason{};
 
@@ -69,7 +70,9 @@ inline Status validate(const ReplicaSpec& spec) {
   const auto within = [](std::int64_t v, std::int64_t most) { return v >= 0 && v <= most; };
   if (!within(r.floor_ns, 10'000'000'000) || !within(r.token_ps, 100'000'000'000) || !within(r.pair_ps, 10'000'000) ||
       !within(r.context_ps, 1'000'000'000) || !within(r.overhead_ns, 10'000'000'000)) {
-    fault("rates must not be negative and stay within 10 s per step, 0.1 s per token, 10 us per pair, 1 ms per context token");
+    fault(
+        "rates must not be negative and stay within 10 s per step, 0.1 s per token, 10 us per pair, 1 ms per context "
+        "token");
   }
   if (faults.empty()) return {};
   return Error{Code::invalid_argument, "replica '" + spec.name + "': " + faults, kNoOffset};

@@ -50,7 +50,9 @@ class ReplicaTable {
  public:
   /// alloc: one book (64 bytes) and one set of signals per possible replica, at once.
   ReplicaTable(detail::EpochDomain& domain, std::uint32_t max_replicas)
-      : domain_(&domain), books_(std::make_unique<LoadBook[]>(max_replicas)), slots_(max_replicas),
+      : domain_(&domain),
+        books_(std::make_unique<LoadBook[]>(max_replicas)),
+        slots_(max_replicas),
         view_(domain, std::make_unique<ReplicaView>()) {}
 
   /// errors: invalid_argument, already_exists (same name and rank), capacity. threads: any; serialised inside.
@@ -58,13 +60,17 @@ class ReplicaTable {
     if (auto valid = validate(spec); !valid) return valid.error();
     const std::lock_guard lock(mutex_);
     if (view_.latest().find(spec.name, spec.dp_rank) != nullptr) {
-      return Error{Code::already_exists, "replica '" + spec.name + "' rank " + std::to_string(spec.dp_rank) +
-                                             " is in the table already: remove it first, or change it in place", kNoOffset};
+      return Error{Code::already_exists,
+                   "replica '" + spec.name + "' rank " + std::to_string(spec.dp_rank) +
+                       " is in the table already: remove it first, or change it in place",
+                   kNoOffset};
     }
     const std::uint32_t slot = free_slot();
     if (slot == kNoReplica.slot) {
-      return Error{Code::capacity, "the table holds its " + std::to_string(slots_.size()) +
-                                       " replicas (removed ones count until their last request is over): raise max_replicas", kNoOffset};
+      return Error{Code::capacity,
+                   "the table holds its " + std::to_string(slots_.size()) +
+                       " replicas (removed ones count until their last request is over): raise max_replicas",
+                   kNoOffset};
     }
     Slot& s = slots_[slot];
     s.used = true;
@@ -88,9 +94,7 @@ class ReplicaTable {
     const std::lock_guard lock(mutex_);
     if (view_.latest().find(id) == nullptr) return gone(id);
     slots_[id.slot].used = false;
-    change([&](ReplicaView& view) {
-      std::erase_if(view.rows, [&](const ReplicaRow& row) { return row.id == id; });
-    });
+    change([&](ReplicaView& view) { std::erase_if(view.rows, [&](const ReplicaRow& row) { return row.id == id; }); });
     slots_[id.slot].removed_at = domain_->advance();
     return {};
   }
@@ -105,7 +109,8 @@ class ReplicaTable {
     ReplicaSpec next = row->spec;
     edit_spec(next);
     if (next.name != row->spec.name || next.dp_rank != row->spec.dp_rank || next.pool != row->spec.pool) {
-      return Error{Code::invalid_argument, "name, dp_rank and pool of a replica cannot change: remove and add it", kNoOffset};
+      return Error{Code::invalid_argument, "name, dp_rank and pool of a replica cannot change: remove and add it",
+                   kNoOffset};
     }
     if (auto valid = validate(next); !valid) return valid;
     change([&](ReplicaView& view) { const_cast<ReplicaRow*>(view.find(id))->spec = std::move(next); });
@@ -113,7 +118,10 @@ class ReplicaTable {
   }
 
   Status set_health(ReplicaId id, Health health, std::string_view reason) {
-    return edit(id, [&](ReplicaSpec& spec) { spec.health = health; spec.health_reason = reason; });
+    return edit(id, [&](ReplicaSpec& spec) {
+      spec.health = health;
+      spec.health_reason = reason;
+    });
   }
 
   /// Takes a reading of the engine. Requests beyond this router's own are booked as foreign load until the next reading.
@@ -137,7 +145,9 @@ class ReplicaTable {
   }
 
   /// lifetime: as long as the guard. threads: any.
-  [[nodiscard]] const ReplicaView& view(const detail::EpochDomain::Guard& guard) const noexcept { return view_.read(guard); }
+  [[nodiscard]] const ReplicaView& view(const detail::EpochDomain::Guard& guard) const noexcept {
+    return view_.read(guard);
+  }
   /// A copy of the rows, for callers without a guard.
   [[nodiscard]] ReplicaView copy() const {
     const auto guard = domain_->pin();
@@ -157,8 +167,10 @@ class ReplicaTable {
   };
 
   static Error gone(ReplicaId id) {
-    return {Code::stale, "replica " + std::to_string(id.slot) + " generation " + std::to_string(id.generation) +
-                             " is not in the table: it was removed, or replaced under the same name", kNoOffset};
+    return {Code::stale,
+            "replica " + std::to_string(id.slot) + " generation " + std::to_string(id.generation) +
+                " is not in the table: it was removed, or replaced under the same name",
+            kNoOffset};
   }
   [[nodiscard]] std::uint32_t free_slot() const noexcept {
     const std::uint64_t oldest = domain_->oldest_pinned();

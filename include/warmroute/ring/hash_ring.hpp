@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "warmroute/detail/ring_tables.hpp"
 #include "warmroute/result.hpp"
+#include "warmroute/ring/detail/tables.hpp"
 
 namespace warmroute {
 
@@ -233,4 +233,4 @@ class RingWalk {
 
 }  // namespace warmroute
 
-#include "warmroute/detail/ring_inl.hpp"
+#include "warmroute/ring/detail/inl.hpp"

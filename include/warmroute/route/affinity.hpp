@@ -60,8 +60,8 @@ class SessionTable {
         victim = base + way;
       }
     }
-    const std::uint64_t value = (std::uint64_t{replica.slot} << 48) |
-                                (std::uint64_t{replica.generation & 0xFFFF} << 32) | seconds_of(now);
+    const std::uint64_t value =
+        (std::uint64_t{replica.slot} << 48) | (std::uint64_t{replica.generation & 0xFFFF} << 32) | seconds_of(now);
     table_[victim].value.store(value, std::memory_order_release);
     table_[victim].check.store(key ^ value, std::memory_order_release);
   }
@@ -71,7 +71,8 @@ class SessionTable {
 
  private:
   struct Entry {
-    std::atomic<std::uint64_t> value{0};  // slot 16 | generation 16 | seconds 32; generations start at 1, so 0 is "empty"
+    std::atomic<std::uint64_t> value{
+        0};  // slot 16 | generation 16 | seconds 32; generations start at 1, so 0 is "empty"
     std::atomic<std::uint64_t> check{0};  // key ^ value
   };
   static constexpr std::size_t kWays = 4;

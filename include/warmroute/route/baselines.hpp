@@ -17,21 +17,23 @@ constexpr std::uint64_t mix(std::uint64_t x) noexcept {
 
 /// What a rule may look at.
 struct BaselineView {
-  std::uint32_t ordinal = 0;         ///< among the eligible
-  std::uint32_t eligible = 1;        ///< how many there are
-  std::uint64_t turn = 0;            ///< requests routed in this pool so far
-  std::uint64_t tie = 0;             ///< this candidate's draw
-  std::uint64_t draw = 0;            ///< the request's draw
-  std::int64_t requests = 0;         ///< in flight there
-  std::int64_t pending_tokens = 0;   ///< uncached input tokens still to prefill there
-  std::int64_t cached_tokens = 0;    ///< of this request, held there
+  std::uint32_t ordinal = 0;        ///< among the eligible
+  std::uint32_t eligible = 1;       ///< how many there are
+  std::uint64_t turn = 0;           ///< requests routed in this pool so far
+  std::uint64_t tie = 0;            ///< this candidate's draw
+  std::uint64_t draw = 0;           ///< the request's draw
+  std::int64_t requests = 0;        ///< in flight there
+  std::int64_t pending_tokens = 0;  ///< uncached input tokens still to prefill there
+  std::int64_t cached_tokens = 0;   ///< of this request, held there
 };
 struct BaselineRank {
   std::int64_t first = 0;
   std::int64_t second = 0;
 };
 
-constexpr BaselineRank random_rank(const BaselineView& v) noexcept { return {static_cast<std::int64_t>(v.tie >> 1), 0}; }
+constexpr BaselineRank random_rank(const BaselineView& v) noexcept {
+  return {static_cast<std::int64_t>(v.tie >> 1), 0};
+}
 
 constexpr BaselineRank round_robin_rank(const BaselineView& v) noexcept {
   const std::uint64_t now = v.turn % v.eligible;

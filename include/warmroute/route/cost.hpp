@@ -46,23 +46,28 @@ struct CostWeights {
 
   static CostWeights from(const Policy& p) noexcept {
     const auto milli = [](double share) { return static_cast<std::int64_t>(std::llround(share * 1'000)); };
-    return {1'000 + milli(p.beta), milli(p.gamma), milli(p.delta), milli(p.hot), p.session_bonus.value,
-            p.host_transfer_per_token.value, p.disk_transfer_per_token.value};
+    return {1'000 + milli(p.beta),
+            milli(p.gamma),
+            milli(p.delta),
+            milli(p.hot),
+            p.session_bonus.value,
+            p.host_transfer_per_token.value,
+            p.disk_transfer_per_token.value};
   }
 };
 
 /// What the formula needs to know of the request, the same for every replica.
 struct CostRequest {
   std::int64_t input_tokens = 0;
-  std::int64_t output_tokens = 0;          ///< expected
-  std::int64_t replicas = 1;               ///< N, eligible or not: who could hold a copy
-  std::span<const SharedStep> shared{};    ///< empty when fewer than two requests in flight share block 0
+  std::int64_t output_tokens = 0;        ///< expected
+  std::int64_t replicas = 1;             ///< N, eligible or not: who could hold a copy
+  std::span<const SharedStep> shared{};  ///< empty when fewer than two requests in flight share block 0
 };
 /// What it needs to know of one replica for this request.
 struct CostReplica {
-  std::int64_t cached_tokens = 0;          ///< on any tier
-  std::int64_t host_tokens = 0;            ///< of those, to be loaded from host memory
-  std::int64_t disk_tokens = 0;            ///< of those, to be loaded from disk
+  std::int64_t cached_tokens = 0;  ///< on any tier
+  std::int64_t host_tokens = 0;    ///< of those, to be loaded from host memory
+  std::int64_t disk_tokens = 0;    ///< of those, to be loaded from disk
   std::int64_t requests = 0;
   std::int64_t pending_ns = 0;
   std::int64_t context_tokens = 0;
@@ -72,13 +77,13 @@ struct CostReplica {
 /// units: ns. `total` is what decides; the others are its parts, weighted as they enter it.
 struct CostTerms {
   std::int64_t wait = 0;
-  std::int64_t prefill = 0;       ///< P alone, unweighted: what the request will feel
-  std::int64_t miss = 0;          ///< (1 + beta) * P
-  std::int64_t rebate = 0;        ///< (1 + beta) * rebate, subtracted
+  std::int64_t prefill = 0;  ///< P alone, unweighted: what the request will feel
+  std::int64_t miss = 0;     ///< (1 + beta) * P
+  std::int64_t rebate = 0;   ///< (1 + beta) * rebate, subtracted
   std::int64_t stall = 0;
   std::int64_t decode = 0;
   std::int64_t transfer = 0;
-  std::int64_t session = 0;       ///< subtracted
+  std::int64_t session = 0;  ///< subtracted
   std::int64_t total = 0;
 };
 
@@ -89,15 +94,17 @@ inline constexpr std::int64_t kMaxStepNs = 100'000'000'000;
 inline constexpr std::int64_t kMaxOutput = 100'000;
 
 /// Work of the missing blocks that a copy here would save others: sum over shared stretches behind the match.
-inline std::int64_t hot_rebate_ns(const CostRequest& q, const Rates& rates, std::int64_t cached, std::int64_t hot) noexcept {
+inline std::int64_t hot_rebate_ns(const CostRequest& q, const Rates& rates, std::int64_t cached,
+                                  std::int64_t hot) noexcept {
   std::int64_t saved = 0;
   std::int64_t from = cached;
   for (const SharedStep& step : q.shared) {
     const std::int64_t to = std::min(step.end_tokens, q.input_tokens);
     if (to <= from) continue;
     const std::int64_t work = rates.prefill_ns(to) - rates.prefill_ns(from);
-    const std::int64_t weight = hot * step.requests;            // thousandths of p * hot
-    saved += work / (q.replicas * 1'000 + weight) * weight;     // work * (1 - 1/(1 + hot*p/N)); off by less than the divisor in ns
+    const std::int64_t weight = hot * step.requests;  // thousandths of p * hot
+    saved += work / (q.replicas * 1'000 + weight) *
+             weight;  // work * (1 - 1/(1 + hot*p/N)); off by less than the divisor in ns
     from = to;
   }
   return saved;
@@ -109,8 +116,9 @@ inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates
                          const CostReplica& r) noexcept {
   CostTerms t;
   const std::int64_t requests = std::min(r.requests, kMaxRequests);
-  const std::int64_t prefill =
-      r.cached_tokens == 0 ? whole_prefill_ns : std::max<std::int64_t>(0, whole_prefill_ns - rates.prefill_ns(r.cached_tokens));
+  const std::int64_t prefill = r.cached_tokens == 0
+                                   ? whole_prefill_ns
+                                   : std::max<std::int64_t>(0, whole_prefill_ns - rates.prefill_ns(r.cached_tokens));
   t.wait = r.pending_ns;
   t.prefill = prefill;
   t.miss = prefill * w.one_plus_beta / 1'000;
@@ -127,7 +135,8 @@ inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates
   return t;
 }
 
-inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates& rates, const CostReplica& r) noexcept {
+inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates& rates,
+                         const CostReplica& r) noexcept {
   return cost_of(w, q, rates, rates.prefill_ns(q.input_tokens), r);
 }
 

@@ -15,14 +15,14 @@ namespace warmroute {
 /// The outcome of a routing call. Numbers are fixed and only appended.
 enum class Verdict : std::uint8_t {
   routed = 0,
-  no_replica = 1,           ///< the pool exists, but no replica is up (and policy does not fail open)
-  no_pool = 2,              ///< no pool serves this model and there is no catch-all pool
-  no_adapter = 3,           ///< no eligible replica carries the adapter
-  all_excluded = 4,         ///< `excluded` or `pinned` left nothing
-  saturated = 5,            ///< every candidate is past the policy's limits; see retry_after
-  ticket_table_full = 6,    ///< more requests in flight than RouterOptions::max_tickets
-  not_permitted = 7,        ///< policy forbids every pool that could serve this request
-  no_permitted_pool = 8,    ///< no pool is allowed for this class
+  no_replica = 1,         ///< the pool exists, but no replica is up (and policy does not fail open)
+  no_pool = 2,            ///< no pool serves this model and there is no catch-all pool
+  no_adapter = 3,         ///< no eligible replica carries the adapter
+  all_excluded = 4,       ///< `excluded` or `pinned` left nothing
+  saturated = 5,          ///< every candidate is past the policy's limits; see retry_after
+  ticket_table_full = 6,  ///< more requests in flight than RouterOptions::max_tickets
+  not_permitted = 7,      ///< policy forbids every pool that could serve this request
+  no_permitted_pool = 8,  ///< no pool is allowed for this class
 };
 constexpr std::string_view verdict_name(Verdict v) noexcept {
   switch (v) {
@@ -42,24 +42,24 @@ constexpr std::string_view verdict_name(Verdict v) noexcept {
 /// Why this replica and not the one that holds most of the prompt. Numbers are fixed and only appended.
 enum class Reason : std::uint8_t {
   none = 0,
-  best_match = 1,       ///< it holds as much of the prompt as any candidate and costs least
-  no_match = 2,         ///< nobody holds the prompt: the cheapest candidate
-  spill_wait = 3,       ///< the best holder's queue of prefill work costs more than computing again
-  spill_decode = 4,     ///< the best holder's running requests cost more than computing again
-  spill_hot = 5,        ///< several requests in flight miss this prefix: a further holder is made
-  spill_bound = 6,      ///< the ring's home is over its load bound
-  session = 7,          ///< the session's last replica
-  home = 8,             ///< the ring's home of the key
+  best_match = 1,    ///< it holds as much of the prompt as any candidate and costs least
+  no_match = 2,      ///< nobody holds the prompt: the cheapest candidate
+  spill_wait = 3,    ///< the best holder's queue of prefill work costs more than computing again
+  spill_decode = 4,  ///< the best holder's running requests cost more than computing again
+  spill_hot = 5,     ///< several requests in flight miss this prefix: a further holder is made
+  spill_bound = 6,   ///< the ring's home is over its load bound
+  session = 7,       ///< the session's last replica
+  home = 8,          ///< the ring's home of the key
   pinned = 9,
   only_candidate = 10,
-  baseline = 11,        ///< a baseline policy that looks at neither cache nor ring
-  fail_open = 12,       ///< no replica is up; policy says to try one all the same
+  baseline = 11,   ///< a baseline policy that looks at neither cache nor ring
+  fail_open = 12,  ///< no replica is up; policy says to try one all the same
 };
 inline constexpr std::size_t kReasonCount = 13;
 constexpr std::string_view reason_name(Reason r) noexcept {
   constexpr std::array<std::string_view, kReasonCount> names{
-      "none", "best_match", "no_match", "spill_wait", "spill_decode", "spill_hot", "spill_bound",
-      "session", "home", "pinned", "only_candidate", "baseline", "fail_open"};
+      "none",    "best_match", "no_match", "spill_wait",     "spill_decode", "spill_hot", "spill_bound",
+      "session", "home",       "pinned",   "only_candidate", "baseline",     "fail_open"};
   const auto i = static_cast<std::size_t>(r);
   return i < names.size() ? names[i] : "unknown";
 }
@@ -73,17 +73,18 @@ struct Decision {
   Verdict verdict = Verdict::no_replica;
   Reason reason = Reason::none;
   std::uint8_t fallback_count = 0;
-  ReplicaId replica = kNoReplica;          ///< where to send it (the decode replica of a pair)
-  ReplicaId prefill_replica = kNoReplica;  ///< set only when prefill runs elsewhere
+  ReplicaId replica = kNoReplica;                       ///< where to send it (the decode replica of a pair)
+  ReplicaId prefill_replica = kNoReplica;               ///< set only when prefill runs elsewhere
   std::array<ReplicaId, kMaxFallbacks> fallback_ids{};  ///< what to try next, best first
-  Ticket ticket = kNoTicket;               ///< kNoTicket from `peek` and when nothing was routed
+  Ticket ticket = kNoTicket;                            ///< kNoTicket from `peek` and when nothing was routed
 
-  Tokens input_tokens{0};                       ///< as given or estimated
-  std::array<Tokens, kTierCount> cached_tokens{};  ///< held by `replica` per tier: device, then what only host, then only disk holds
-  Tokens best_cached_tokens{0};                 ///< the most that any candidate holds
-  Nanos expected_wait{0};                       ///< prefill work booked there before this request
-  Nanos expected_prefill{0};                    ///< of the uncached tokens
-  Nanos retry_after{0};                         ///< for refusing verdicts: when to ask again; 0 = unknown
+  Tokens input_tokens{0};  ///< as given or estimated
+  std::array<Tokens, kTierCount>
+      cached_tokens{};           ///< held by `replica` per tier: device, then what only host, then only disk holds
+  Tokens best_cached_tokens{0};  ///< the most that any candidate holds
+  Nanos expected_wait{0};        ///< prefill work booked there before this request
+  Nanos expected_prefill{0};     ///< of the uncached tokens
+  Nanos retry_after{0};          ///< for refusing verdicts: when to ask again; 0 = unknown
 
   std::uint32_t class_id = 0;
   std::int32_t priority = 0;

@@ -22,18 +22,18 @@ struct CandidateExplanation {
   bool chosen = false;
   std::array<std::int64_t, kTierCount> cached_tokens{};  ///< device; what only host, then only disk adds
   LoadReading load;
-  CostTerms cost;                ///< filled for every candidate, whatever the algorithm
-  std::string_view lost_because; ///< static text; empty for the chosen one
+  CostTerms cost;                 ///< filled for every candidate, whatever the algorithm
+  std::string_view lost_because;  ///< static text; empty for the chosen one
 };
 
 struct Explanation {
-  Decision decision;             ///< what `peek` would answer now
+  Decision decision;  ///< what `peek` would answer now
   std::string pool;
   std::string_view algorithm;
-  std::size_t blocks = 0;        ///< whole blocks of the prompt
+  std::size_t blocks = 0;  ///< whole blocks of the prompt
   std::int64_t tokens_per_block_milli = 0;
   std::int64_t shared_requests = 0;  ///< requests in flight that share the start of this prompt
-  std::string_view no_match;     ///< static text: why nobody holds any of it; empty when somebody does
+  std::string_view no_match;         ///< static text: why nobody holds any of it; empty when somebody does
   std::vector<CandidateExplanation> candidates;
 };
 

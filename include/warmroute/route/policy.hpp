@@ -28,9 +28,9 @@ enum class Algorithm : std::uint8_t {
   consistent_hash = 7,  ///< the ring's home of the key
   bounded_hash = 8,     ///< first distinct successor within the load bound (Mirrokni et al., arXiv 1608.01350)
 };
-inline constexpr std::array<std::string_view, 9> kAlgorithmNames{
-    "cost", "random", "round_robin", "least_requests", "least_tokens", "power_of_two", "longest_match",
-    "consistent_hash", "bounded_hash"};
+inline constexpr std::array<std::string_view, 9> kAlgorithmNames{"cost",           "random",          "round_robin",
+                                                                 "least_requests", "least_tokens",    "power_of_two",
+                                                                 "longest_match",  "consistent_hash", "bounded_hash"};
 constexpr std::string_view algorithm_name(Algorithm a) noexcept {
   const auto i = static_cast<std::size_t>(a);
   return i < kAlgorithmNames.size() ? kAlgorithmNames[i] : "unknown";
@@ -63,20 +63,21 @@ struct Policy {
   Algorithm algorithm = Algorithm::cost;
 
   // The cost formula: units of thousandths are derived from these.
-  double beta = 1.0;    ///< what a miss costs those who come later, as a multiple of its prefill time
-  double gamma = 0.2;   ///< share of a prefill's time by which it stalls each request running there
-  double delta = 0.5;   ///< weight of this request's own decode time
-  double hot = 1.0;     ///< strength of the hot-prefix rebate; 0 = off
-  Nanos session_bonus = milliseconds(20);  ///< what the session's last replica is worth; load beyond it breaks the affinity
-  Nanos host_transfer_per_token{2'000};    ///< loading one token's KV from host memory
-  Nanos disk_transfer_per_token{10'000};   ///< from disk
+  double beta = 1.0;   ///< what a miss costs those who come later, as a multiple of its prefill time
+  double gamma = 0.2;  ///< share of a prefill's time by which it stalls each request running there
+  double delta = 0.5;  ///< weight of this request's own decode time
+  double hot = 1.0;    ///< strength of the hot-prefix rebate; 0 = off
+  Nanos session_bonus =
+      milliseconds(20);  ///< what the session's last replica is worth; load beyond it breaks the affinity
+  Nanos host_transfer_per_token{2'000};   ///< loading one token's KV from host memory
+  Nanos disk_transfer_per_token{10'000};  ///< from disk
 
   // The ring and its bound.
   RingKey ring_key = RingKey::prefix;
-  std::int64_t ring_key_tokens = 1'024;    ///< depth of the prefix key
-  std::uint32_t ring_points = 256;         ///< points per unit of weight
+  std::int64_t ring_key_tokens = 1'024;  ///< depth of the prefix key
+  std::uint32_t ring_points = 256;       ///< points per unit of weight
   std::uint64_t ring_seed = 0;
-  double bound_factor = 1.5;               ///< c: no replica beyond c times its fair share of tokens in flight
+  double bound_factor = 1.5;  ///< c: no replica beyond c times its fair share of tokens in flight
 
   // What is believed of the engines' caches.
   std::uint32_t block_size = 16;           ///< tokens per block, 1..512
@@ -86,14 +87,14 @@ struct Policy {
   Nanos residency_ttl{0};                  ///< believed blocks expire after so long without use; 0 = never
 
   // Time and faults.
-  Nanos lease = seconds(600);              ///< a ticket that is never finished releases its load after so long
+  Nanos lease = seconds(600);  ///< a ticket that is never finished releases its load after so long
   Nanos session_ttl = seconds(3'600);
   Nanos signals_max_age = seconds(2);
   StaleSignals stale_signals = StaleSignals::ignore;
-  bool route_when_all_down = true;         ///< try a replica all the same when none is up (fails open)
+  bool route_when_all_down = true;  ///< try a replica all the same when none is up (fails open)
 
-  std::uint64_t seed = 0;                  ///< breaks exact ties; equal seeds and equal calls give equal decisions
-  std::uint64_t version = 0;               ///< the operator's number, shown in statistics
+  std::uint64_t seed = 0;     ///< breaks exact ties; equal seeds and equal calls give equal decisions
+  std::uint64_t version = 0;  ///< the operator's number, shown in statistics
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };

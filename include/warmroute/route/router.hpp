@@ -30,13 +30,13 @@ namespace warmroute {
 
 /// Sizes that are fixed when the router is made.
 struct RouterOptions {
-  std::uint32_t max_replicas = 1'024;       ///< at most 65,535
-  std::uint32_t max_tickets = 65'536;       ///< requests in flight
+  std::uint32_t max_replicas = 1'024;                  ///< at most 65,535
+  std::uint32_t max_tickets = 65'536;                  ///< requests in flight
   std::size_t index_max_bytes = std::size_t{1} << 30;  ///< hard cap per pool
   std::size_t session_entries = std::size_t{1} << 16;
   std::size_t shared_prefix_entries = std::size_t{1} << 17;  ///< per pool, for the hot rebate
-  std::size_t placement_queue = 4'096;      ///< placements that wait for the writer
-  std::size_t max_path_blocks = 32'768;     ///< of a prompt; what is behind is neither matched nor kept
+  std::size_t placement_queue = 4'096;                       ///< placements that wait for the writer
+  std::size_t max_path_blocks = 32'768;  ///< of a prompt; what is behind is neither matched nor kept
   LogSink log{};
 };
 
@@ -105,4 +105,4 @@ class Router {
 
 }  // namespace warmroute
 
-#include "warmroute/detail/router_core.hpp"
+#include "warmroute/route/detail/router_core.hpp"

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "warmroute/detail/inflight_prefixes.hpp"
+#include "warmroute/route/detail/inflight_prefixes.hpp"
 #include "warmroute/types.hpp"
 
 namespace warmroute::detail {
@@ -22,28 +22,28 @@ struct PoolState;
 
 /// One request in flight. Plain fields belong to whoever holds the phase (see TicketTable).
 struct TicketSlot {
-  std::atomic<std::uint64_t> state{0};     // generation << 8 | phase
+  std::atomic<std::uint64_t> state{0};  // generation << 8 | phase
   std::atomic<std::int64_t> lease_until{0};
-  std::atomic<std::uint32_t> holders{0};   // the caller, and the placement queue while it refers to `path`
+  std::atomic<std::uint32_t> holders{0};  // the caller, and the placement queue while it refers to `path`
   std::atomic<std::uint32_t> next_free{0};
 
-  std::uint32_t index = 0;                 // its place in the table, for ever
+  std::uint32_t index = 0;  // its place in the table, for ever
   PoolState* pool = nullptr;
   ReplicaId replica;
   std::int64_t input_tokens = 0;
-  std::int64_t cached_tokens = 0;          // predicted
-  std::int64_t shared_tokens = 0;          // leading tokens that another request in flight had too, at routing time
-  std::int64_t uncached_tokens = 0;        // booked as pending until the first token
+  std::int64_t cached_tokens = 0;    // predicted
+  std::int64_t shared_tokens = 0;    // leading tokens that another request in flight had too, at routing time
+  std::int64_t uncached_tokens = 0;  // booked as pending until the first token
   std::int64_t pending_ns = 0;
   std::int64_t expected_wait_ns = 0;
   std::int64_t prompt_bytes = -1;
-  std::int64_t saved_ns = 0;               // prefill time that the predicted hit does not need
+  std::int64_t saved_ns = 0;  // prefill time that the predicted hit does not need
   std::int64_t routed_at = 0;
   std::int64_t lease_ns = 0;
-  std::int64_t tokens_per_block_milli = 0; // tokens per block of `path`, in thousandths
+  std::int64_t tokens_per_block_milli = 0;  // tokens per block of `path`, in thousandths
   std::uint32_t hot_count = 0;
   std::array<std::uint32_t, kMaxCheckpoints> hot_entries{};
-  std::vector<BlockHash> path;             // keeps its capacity from ticket to ticket
+  std::vector<BlockHash> path;  // keeps its capacity from ticket to ticket
 };
 
 enum class TicketPhase : std::uint8_t { free = 0, filling = 1, prefill = 2, decode = 3, busy = 4 };
@@ -53,7 +53,8 @@ class TicketTable {
   static constexpr std::size_t kSlab = 256;
 
   explicit TicketTable(std::size_t max_tickets)
-      : max_slabs_((max_tickets + kSlab - 1) / kSlab), slabs_(std::make_unique<std::atomic<TicketSlot*>[]>(max_slabs_)) {}
+      : max_slabs_((max_tickets + kSlab - 1) / kSlab),
+        slabs_(std::make_unique<std::atomic<TicketSlot*>[]>(max_slabs_)) {}
   TicketTable(const TicketTable&) = delete;
   TicketTable& operator=(const TicketTable&) = delete;
   ~TicketTable() {
@@ -156,7 +157,8 @@ class TicketTable {
   }
   bool grow() {
     const std::lock_guard lock(growing_);
-    if (static_cast<std::uint32_t>(free_.load(std::memory_order_acquire)) != 0) return true;  // somebody else grew or released
+    if (static_cast<std::uint32_t>(free_.load(std::memory_order_acquire)) != 0)
+      return true;  // somebody else grew or released
     const std::uint32_t count = count_.load(std::memory_order_relaxed);
     if (count / kSlab >= max_slabs_) return false;
     auto slab = std::make_unique<TicketSlot[]>(kSlab);

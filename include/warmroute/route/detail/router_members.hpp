@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "warmroute/detail/router_core.hpp"
+#include "warmroute/route/detail/router_core.hpp"
 
 namespace warmroute::detail {
 
@@ -24,8 +24,9 @@ inline PoolState& RouterCore::pool_state(std::string_view name) {
   for (const auto& pool : pools_) {
     if (pool->name == name) return *pool;
   }
-  pools_.push_back(std::make_unique<PoolState>(domain_, std::string(name), table_.max_replicas(), options_.index_max_bytes,
-                                               options_.shared_prefix_entries, options_.placement_queue));
+  pools_.push_back(std::make_unique<PoolState>(domain_, std::string(name), table_.max_replicas(),
+                                               options_.index_max_bytes, options_.shared_prefix_entries,
+                                               options_.placement_queue));
   return *pools_.back();
 }
 
@@ -72,7 +73,8 @@ inline Status RouterCore::set_policy(const Policy& policy) {
   if (auto built = rebuild(policy); !built) return built;
   for (const ReplicaRow& row : topology_.latest().rows) {
     // Blocks of another size or seed can never match again: what is believed starts anew.
-    if (before.block_size != policy.block_size || before.hash_seed != policy.hash_seed) forget_cache(row.id, row.spec, false);
+    if (before.block_size != policy.block_size || before.hash_seed != policy.hash_seed)
+      forget_cache(row.id, row.spec, false);
     else model_cache(row.id, row.spec);  // capacity and time to live may have changed
   }
   std::string line = "policy " + std::to_string(policy.version) + ": ";
@@ -183,8 +185,8 @@ inline void RouterCore::model_cache(ReplicaId id, const ReplicaSpec& spec) {
   cache.id = id;
   cache.trust_milli = 1'000;
   const auto blocks = static_cast<std::size_t>(std::max<std::int64_t>(1, cache.capacity_tokens / policy.block_size));
-  cache.residency = std::make_unique<Residency>(pool.index, id, Tier::device,
-                                                ResidencyOptions{.capacity_blocks = blocks, .ttl = policy.residency_ttl});
+  cache.residency = std::make_unique<Residency>(
+      pool.index, id, Tier::device, ResidencyOptions{.capacity_blocks = blocks, .ttl = policy.residency_ttl});
 }
 
 inline void RouterCore::forget_cache(ReplicaId id, const ReplicaSpec& spec, bool gone) {
@@ -220,8 +222,9 @@ inline void RouterCore::advance(Nanos now) {
 // Why nobody holds any of it: the first of these that applies.
 inline std::string_view no_match_reason(const Prepared& p, const Request& r, const Scratch& scratch) {
   if (scratch.match.best() > 0) return {};
-  if (p.path.empty()) return r.blocks.empty() && r.token_ids.empty() ? "the request carries no prompt blocks"
-                                                                     : "the prompt is shorter than one block";
+  if (p.path.empty())
+    return r.blocks.empty() && r.token_ids.empty() ? "the request carries no prompt blocks"
+                                                   : "the prompt is shorter than one block";
   if (p.pool->state->index.statistics().memberships == 0) return "nothing is known of any cache in this pool yet";
   return "no replica has seen this first block under this adapter, salt and tenant, or it was evicted";
 }
@@ -278,12 +281,14 @@ inline Explanation RouterCore::explain(const Request& request, Nanos now) const 
     e.eligible = may_take(p, c, request);
     e.chosen = out.decision.routed() && c.id == out.decision.replica;
     const CostReplica reading = cost_replica(p, *lease, c);
-    e.cached_tokens = {reading.cached_tokens - reading.host_tokens - reading.disk_tokens, reading.host_tokens, reading.disk_tokens};
+    e.cached_tokens = {reading.cached_tokens - reading.host_tokens - reading.disk_tokens, reading.host_tokens,
+                       reading.disk_tokens};
     e.load = read(*c.book);
     e.cost = cost_terms(p, *lease, c);
     e.lost_because = lost_because(p, request, c, e.eligible);
     if (e.eligible && !e.chosen) {
-      e.lost_because = topology.policy.algorithm == Algorithm::cost ? worst_term(e.cost, winner) : "not the rule's choice";
+      e.lost_because =
+          topology.policy.algorithm == Algorithm::cost ? worst_term(e.cost, winner) : "not the rule's choice";
     }
     out.candidates.push_back(std::move(e));
   }
@@ -319,10 +324,12 @@ inline RouterStatistics RouterCore::statistics() const {
   for (const auto& pool : pools_) {
     const PrefixIndexStatistics index = pool->index.statistics();
     s.pools.push_back({pool->name, index.blocks, index.memberships, index.bytes, index.max_bytes,
-                       static_cast<double>(pool->bytes_per_token()) / 1'000, static_cast<double>(pool->output_tokens.milli()) / 1'000});
+                       static_cast<double>(pool->bytes_per_token()) / 1'000,
+                       static_cast<double>(pool->output_tokens.milli()) / 1'000});
   }
   for (const ReplicaRow& row : topology.rows) {
-    ReplicaStatistics r{row.id, row.spec.name, row.spec.dp_rank, row.spec.pool, row.spec.health, read(table_.book(row.id.slot)), 0, 0};
+    ReplicaStatistics r{
+        row.id, row.spec.name, row.spec.dp_rank, row.spec.pool, row.spec.health, read(table_.book(row.id.slot)), 0, 0};
     for (const auto& pool : pools_) {
       if (pool->name != row.spec.pool) continue;
       const std::lock_guard placing(pool->placing);
@@ -345,20 +352,28 @@ inline Router::Router(RouterOptions options) : core_(std::make_unique<detail::Ro
 inline Router::~Router() = default;
 inline Status Router::set_policy(const Policy& policy) { return core_->set_policy(policy); }
 inline Policy Router::policy() const { return core_->policy(); }
-inline Result<ReplicaId> Router::add_replica(ReplicaSpec spec, Nanos now) { return core_->add_replica(std::move(spec), now); }
+inline Result<ReplicaId> Router::add_replica(ReplicaSpec spec, Nanos now) {
+  return core_->add_replica(std::move(spec), now);
+}
 inline Status Router::remove_replica(ReplicaId id, Nanos now) { return core_->remove_replica(id, now); }
 inline Status Router::set_health(ReplicaId id, Health health, std::string_view reason, Nanos now) {
   return core_->set_health(id, health, reason, now);
 }
-inline Status Router::update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now) { return core_->update_replica(id, spec, now); }
+inline Status Router::update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now) {
+  return core_->update_replica(id, spec, now);
+}
 inline Status Router::clear_cache(ReplicaId id, Nanos now) { return core_->clear_cache(id, now); }
-inline Status Router::signal(ReplicaId id, Signal kind, double value, Nanos now) { return core_->signal(id, kind, value, now); }
+inline Status Router::signal(ReplicaId id, Signal kind, double value, Nanos now) {
+  return core_->signal(id, kind, value, now);
+}
 inline std::vector<ReplicaRow> Router::replicas() const { return core_->replicas(); }
 inline Decision Router::route(const Request& request, Nanos now) { return core_->route(request, now); }
 inline Decision Router::peek(const Request& request, Nanos now) const { return core_->peek(request, now); }
 inline Explanation Router::explain(const Request& request, Nanos now) const { return core_->explain(request, now); }
 inline bool Router::first_token(Ticket ticket, Nanos now) { return core_->first_token(ticket, now); }
-inline bool Router::finish(Ticket ticket, const UsageCounts& usage, Nanos now) { return core_->finish(ticket, usage, now); }
+inline bool Router::finish(Ticket ticket, const UsageCounts& usage, Nanos now) {
+  return core_->finish(ticket, usage, now);
+}
 inline bool Router::fail(Ticket ticket, Outcome outcome, Nanos now) { return core_->fail(ticket, outcome, now); }
 inline void Router::advance(Nanos now) { core_->advance(now); }
 inline RouterStatistics Router::statistics() const { return core_->statistics(); }

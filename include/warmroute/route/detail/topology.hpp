@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "warmroute/detail/pool_state.hpp"
 #include "warmroute/replica/table.hpp"
 #include "warmroute/ring/hash_ring.hpp"
 #include "warmroute/route/cost.hpp"
+#include "warmroute/route/detail/pool_state.hpp"
 #include "warmroute/route/policy.hpp"
 
 namespace warmroute::detail {
@@ -22,28 +22,28 @@ struct Candidate {
   ReplicaId id;
   Health health = Health::up;
   bool takes_any_adapter = true;
-  std::uint16_t hardware = 0;          // index into PoolView::hardware
+  std::uint16_t hardware = 0;  // index into PoolView::hardware
   const LoadBook* book = nullptr;
-  const ReplicaSpec* spec = nullptr;   // in `rows` of the same topology
+  const ReplicaSpec* spec = nullptr;  // in `rows` of the same topology
 };
 
 struct PoolView {
   PoolState* state = nullptr;
   std::string_view name;
-  std::vector<Candidate> candidates;             // ordered by slot; prefill-only replicas are not among them
-  std::vector<std::uint32_t> by_slot;            // slot -> index of its candidate, or ~0
-  std::vector<std::uint32_t> plain;              // candidates that are up: what a request without wishes may use
-  std::vector<Rates> hardware;                   // the distinct rates: a prompt is priced once per kind, not once per replica
-  std::shared_ptr<const HashRing> ring;          // members are slots
+  std::vector<Candidate> candidates;     // ordered by slot; prefill-only replicas are not among them
+  std::vector<std::uint32_t> by_slot;    // slot -> index of its candidate, or ~0
+  std::vector<std::uint32_t> plain;      // candidates that are up: what a request without wishes may use
+  std::vector<Rates> hardware;           // the distinct rates: a prompt is priced once per kind, not once per replica
+  std::shared_ptr<const HashRing> ring;  // members are slots
   bool any_up = false;
-  bool any_adapter = true;                       // every candidate takes any adapter
+  bool any_adapter = true;  // every candidate takes any adapter
 };
 
 struct Topology {
   Policy policy;
   CostWeights weights;
   std::vector<ReplicaRow> rows;
-  std::vector<PoolView> pools;                   // ordered by name
+  std::vector<PoolView> pools;  // ordered by name
 
   /// returns: the pool of that name, else the catch-all pool "", else nullptr.
   [[nodiscard]] const PoolView* find_pool(std::string_view name) const noexcept {
@@ -67,19 +67,21 @@ inline void add_candidates(PoolView& pool, const std::vector<ReplicaRow>& rows, 
     const bool up = row.spec.health == Health::up;
     if (up) pool.plain.push_back(static_cast<std::uint32_t>(pool.candidates.size()));
     pool.candidates.push_back({row.id, row.spec.health, row.spec.any_adapter,
-                               static_cast<std::uint16_t>(kind - pool.hardware.begin()), &table.book(row.id.slot), &row.spec});
+                               static_cast<std::uint16_t>(kind - pool.hardware.begin()), &table.book(row.id.slot),
+                               &row.spec});
     pool.any_up = pool.any_up || up;
     pool.any_adapter = pool.any_adapter && row.spec.any_adapter;
   }
 }
 
 /// Health never changes a ring: keys of a replica that is down walk on to its successors and come back with it.
-inline Result<std::shared_ptr<const HashRing>> ring_of(const PoolView& pool, const Policy& policy, const PoolView* before,
-                                                       const Policy* policy_before) {
+inline Result<std::shared_ptr<const HashRing>> ring_of(const PoolView& pool, const Policy& policy,
+                                                       const PoolView* before, const Policy* policy_before) {
   std::vector<RingMember> members;
   members.reserve(pool.candidates.size());
   for (const Candidate& c : pool.candidates) members.push_back({c.spec->ring_name(), c.id.slot, c.spec->weight});
-  std::sort(members.begin(), members.end(), [](const RingMember& a, const RingMember& b) { return a.ring_id < b.ring_id; });
+  std::sort(members.begin(), members.end(),
+            [](const RingMember& a, const RingMember& b) { return a.ring_id < b.ring_id; });
   if (before != nullptr && before->ring != nullptr && policy.ring_seed == policy_before->ring_seed &&
       policy.ring_points == policy_before->ring_points) {
     const auto old = before->ring->members();

@@ -1,7 +1,7 @@
 /// PrefixTree, part four: the byte cap, the order of eviction, cleared replicas, and the end of a change.
 #pragma once
 
-#include "warmroute/detail/prefix_tree.hpp"
+#include "warmroute/prefix/detail/tree.hpp"
 
 namespace warmroute::detail {
 

@@ -7,13 +7,13 @@
 #include <limits>
 #include <span>
 
-#include "warmroute/detail/scratch.hpp"
-#include "warmroute/detail/topology.hpp"
 #include "warmroute/prefix/block_hash.hpp"
 #include "warmroute/ring/load_bound.hpp"
 #include "warmroute/route/affinity.hpp"
 #include "warmroute/route/baselines.hpp"
 #include "warmroute/route/decision.hpp"
+#include "warmroute/route/detail/scratch.hpp"
+#include "warmroute/route/detail/topology.hpp"
 #include "warmroute/route/request.hpp"
 
 namespace warmroute::detail {
@@ -26,13 +26,13 @@ struct Prepared {
   BlockKind kind = BlockKind::tokens;
   std::int64_t tokens_per_block_milli = 0;
   std::int64_t input_tokens = 0;
-  std::uint32_t most_blocks = 0;        // the last token is always computed: more blocks than these are never a hit
+  std::uint32_t most_blocks = 0;  // the last token is always computed: more blocks than these are never a hit
   CostRequest cost;
-  std::uint64_t session = 0;            // key, 0 = none
+  std::uint64_t session = 0;  // key, 0 = none
   ReplicaId session_replica;
-  std::uint64_t draw = 0;               // breaks exact ties
+  std::uint64_t draw = 0;  // breaks exact ties
   Nanos now{0};
-  bool fail_open = false;               // nobody is up and policy says to try all the same
+  bool fail_open = false;  // nobody is up and policy says to try all the same
 
   [[nodiscard]] std::int64_t tokens_of(std::uint32_t blocks) const noexcept {
     return std::int64_t{blocks} * tokens_per_block_milli / 1'000;
@@ -71,8 +71,11 @@ inline void prepare_path(Prepared& p, const Request& r, Scratch& scratch, std::s
     p.input_tokens = p.tokens_of(static_cast<std::uint32_t>(p.path.size()));
   }
   p.input_tokens = std::min(p.input_tokens, Rates::kMaxTokens);
-  p.most_blocks = p.input_tokens <= 0 ? 0 : static_cast<std::uint32_t>(
-      std::min<std::int64_t>((p.input_tokens - 1) * 1'000 / p.tokens_per_block_milli, static_cast<std::int64_t>(p.path.size())));
+  p.most_blocks =
+      p.input_tokens <= 0
+          ? 0
+          : static_cast<std::uint32_t>(std::min<std::int64_t>((p.input_tokens - 1) * 1'000 / p.tokens_per_block_milli,
+                                                              static_cast<std::int64_t>(p.path.size())));
 }
 
 // How many requests in flight share how much of this prompt: falling counts, ended by the first below two.
@@ -137,8 +140,8 @@ inline Verdict find_eligible(Prepared& p, const Request& r, Scratch& scratch) {
 
 /// Everything that is the same for all candidates. returns: routed when somebody may take the request.
 inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, Nanos now, std::uint64_t sequence,
-                       const SessionTable& sessions, std::size_t max_blocks, Scratch& scratch, const EpochDomain::Guard& guard,
-                       const PoolView* pool) {
+                       const SessionTable& sessions, std::size_t max_blocks, Scratch& scratch,
+                       const EpochDomain::Guard& guard, const PoolView* pool) {
   p.topology = &topology;
   p.pool = pool;
   p.now = now;
@@ -152,7 +155,8 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
   p.cost.output_tokens = r.max_output_tokens >= 0 ? std::min(expected, r.max_output_tokens) : expected;
   p.cost.replicas = std::max<std::int64_t>(1, static_cast<std::int64_t>(pool->candidates.size()));
   scratch.whole_prefill_ns.resize(pool->hardware.size());
-  for (std::size_t k = 0; k < pool->hardware.size(); ++k) scratch.whole_prefill_ns[k] = pool->hardware[k].prefill_ns(p.input_tokens);
+  for (std::size_t k = 0; k < pool->hardware.size(); ++k)
+    scratch.whole_prefill_ns[k] = pool->hardware[k].prefill_ns(p.input_tokens);
   p.session = session_key(r.session, r.tenant, pool->name);
   p.session_replica = sessions.find(p.session, now, topology.policy.session_ttl);
   const std::uint64_t content = p.path.empty() ? static_cast<std::uint64_t>(p.input_tokens) : to_u64(p.path.back());
@@ -191,8 +195,10 @@ inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const
   out.session_here = p.session != 0 && SessionTable::same_replica(p.session_replica, c.id);
   return out;
 }
-inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Candidate& c, const CostReplica& reading) noexcept {
-  return cost_of(p.topology->weights, p.cost, p.pool->hardware[c.hardware], scratch.whole_prefill_ns[c.hardware], reading);
+inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Candidate& c,
+                            const CostReplica& reading) noexcept {
+  return cost_of(p.topology->weights, p.cost, p.pool->hardware[c.hardware], scratch.whole_prefill_ns[c.hardware],
+                 reading);
 }
 inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
   return cost_terms(p, scratch, c, cost_replica(p, scratch, c));
@@ -210,11 +216,12 @@ struct Ranking {
   std::array<Place, kMaxFallbacks + 1> places{};
   std::size_t count = 0;
   std::int64_t most_cached = 0;
-  std::uint32_t holder = 0;            // of most_cached; among equals the cheapest, where costs were asked for
+  std::uint32_t holder = 0;  // of most_cached; among equals the cheapest, where costs were asked for
   std::int64_t holder_cost = std::numeric_limits<std::int64_t>::max();
 
   /// The draw is made only for those who may come in: most candidates end at one comparison.
-  void offer(std::int64_t first, std::int64_t second, std::uint64_t draw, std::uint32_t slot, std::uint32_t candidate) noexcept {
+  void offer(std::int64_t first, std::int64_t second, std::uint64_t draw, std::uint32_t slot,
+             std::uint32_t candidate) noexcept {
     if (count == places.size() && first > places[count - 1].first) return;
     const Place place{first, second, mix(draw ^ slot), candidate};
     if (count == places.size() && !(place < places[count - 1])) return;
@@ -236,7 +243,8 @@ struct Ranking {
 /// The key of the request on the ring: its session where policy wants that, else the prefix down to a fixed depth.
 inline std::uint64_t ring_key(const Prepared& p) noexcept {
   if (p.topology->policy.ring_key == RingKey::session_or_prefix && p.session != 0) return p.session;
-  const std::int64_t blocks = std::max<std::int64_t>(1, p.topology->policy.ring_key_tokens * 1'000 / p.tokens_per_block_milli);
+  const std::int64_t blocks =
+      std::max<std::int64_t>(1, p.topology->policy.ring_key_tokens * 1'000 / p.tokens_per_block_milli);
   const auto depth = std::min(p.path.size(), static_cast<std::size_t>(blocks));
   return depth == 0 ? p.draw : mix(XXH3_64bits(p.path.data(), depth * sizeof(BlockHash)));
 }

@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "warmroute/detail/epoch.hpp"
-#include "warmroute/detail/prefix_arena.hpp"
-#include "warmroute/detail/prefix_branches.hpp"
-#include "warmroute/detail/prefix_holding.hpp"
-#include "warmroute/detail/prefix_ids.hpp"
-#include "warmroute/detail/prefix_memory.hpp"
-#include "warmroute/detail/prefix_node.hpp"
+#include "warmroute/prefix/detail/arena.hpp"
+#include "warmroute/prefix/detail/branches.hpp"
+#include "warmroute/prefix/detail/holding.hpp"
+#include "warmroute/prefix/detail/ids.hpp"
+#include "warmroute/prefix/detail/memory.hpp"
+#include "warmroute/prefix/detail/node.hpp"
 
 namespace warmroute::detail {
 
@@ -180,6 +180,6 @@ class PrefixTree {
 
 }  // namespace warmroute::detail
 
-#include "warmroute/detail/prefix_tree_change.hpp"
-#include "warmroute/detail/prefix_tree_memory.hpp"
-#include "warmroute/detail/prefix_tree_shape.hpp"
+#include "warmroute/prefix/detail/tree_change.hpp"
+#include "warmroute/prefix/detail/tree_memory.hpp"
+#include "warmroute/prefix/detail/tree_shape.hpp"

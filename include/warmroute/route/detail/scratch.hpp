@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "warmroute/detail/epoch.hpp"
-#include "warmroute/detail/inflight_prefixes.hpp"
 #include "warmroute/prefix/index.hpp"
 #include "warmroute/route/cost.hpp"
+#include "warmroute/route/detail/inflight_prefixes.hpp"
 
 namespace warmroute::detail {
 

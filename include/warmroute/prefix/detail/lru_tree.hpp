@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "warmroute/detail/prefix_compare.hpp"
+#include "warmroute/prefix/detail/compare.hpp"
 #include "warmroute/types.hpp"
 
 namespace warmroute::detail {

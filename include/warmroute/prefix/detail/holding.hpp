@@ -13,10 +13,10 @@
 #include <new>
 #include <vector>
 
-#include "warmroute/detail/prefix_arena.hpp"
-#include "warmroute/detail/prefix_credit.hpp"
-#include "warmroute/detail/prefix_memory.hpp"
-#include "warmroute/detail/prefix_node.hpp"
+#include "warmroute/prefix/detail/arena.hpp"
+#include "warmroute/prefix/detail/credit.hpp"
+#include "warmroute/prefix/detail/memory.hpp"
+#include "warmroute/prefix/detail/node.hpp"
 
 namespace warmroute::detail {
 

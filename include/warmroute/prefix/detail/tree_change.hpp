@@ -2,7 +2,7 @@
 /// of blocks at a time; a removal first lets go of everything it names, then tidies from the deepest node up.
 #pragma once
 
-#include "warmroute/detail/prefix_tree.hpp"
+#include "warmroute/prefix/detail/tree.hpp"
 
 namespace warmroute::detail {
 

@@ -10,8 +10,8 @@
 #include <new>
 #include <vector>
 
-#include "warmroute/detail/prefix_memory.hpp"
-#include "warmroute/detail/prefix_node.hpp"
+#include "warmroute/prefix/detail/memory.hpp"
+#include "warmroute/prefix/detail/node.hpp"
 
 namespace warmroute::detail {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "warmroute/detail/prefix_node.hpp"
+#include "warmroute/prefix/detail/node.hpp"
 
 // ThreadSanitizer sees a vector load as a plain load beside the writer's atomic 16-bit stores; under it the portable loop runs.
 #if defined(__SANITIZE_THREAD__)

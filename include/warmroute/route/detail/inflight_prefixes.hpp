@@ -55,7 +55,7 @@ class InflightPrefixes {
       std::uint64_t seen = table_[at].load(std::memory_order_relaxed);
       while (true) {
         const bool ours = (seen & kTagMask) == (hash & kTagMask);
-        if (!ours && (seen & kCountMask) != 0) break;            // somebody else's
+        if (!ours && (seen & kCountMask) != 0) break;  // somebody else's
         if ((seen & kCountMask) == kCountMask) return kNone;
         const std::uint64_t next = ours ? seen + 1 : (hash & kTagMask) | 1;
         if (table_[at].compare_exchange_weak(seen, next, std::memory_order_relaxed)) {

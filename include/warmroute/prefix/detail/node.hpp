@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "warmroute/detail/prefix_compare.hpp"
+#include "warmroute/prefix/detail/compare.hpp"
 #include "warmroute/types.hpp"
 
 namespace warmroute::detail {

@@ -40,7 +40,7 @@ struct TtftHistogram {
 };
 
 struct RouterCounters {
-  alignas(kCacheLine) std::array<Counter, 9> verdicts{};       // written by route
+  alignas(kCacheLine) std::array<Counter, 9> verdicts{};  // written by route
   std::array<Counter, kReasonCount> reasons{};
   Counter placements_dropped{0};
   Counter clock_clamped{0};
@@ -53,7 +53,7 @@ struct RouterCounters {
   Sum output_tokens{0};
   Counter cached_reports{0};
   Counter cached_exact{0};
-  alignas(kCacheLine) TtftHistogram observed_ttft;             // written by first_token
+  alignas(kCacheLine) TtftHistogram observed_ttft;  // written by first_token
   TtftHistogram predicted_ttft;
   Sum predicted_wait_ns{0};
   Sum predicted_prefill_ns{0};

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "warmroute/detail/selection.hpp"
+#include "warmroute/route/detail/selection.hpp"
 
 namespace warmroute::detail {
 
@@ -70,7 +70,8 @@ inline bool rank_by_ring(const Prepared& p, const Scratch& scratch, Ranking& ran
   for (std::uint32_t slot = walk.next(); slot != kNoMember && ranking.count < wanted; slot = walk.next()) {
     if (slot != pick.member && eligible(slot)) ranking.offer(place++, 0, 0, 0, p.pool->by_slot[slot]);
   }
-  for (const std::uint32_t i : scratch.eligible) ranking.held(cost_replica(p, scratch, p.pool->candidates[i]).cached_tokens, 0, i);
+  for (const std::uint32_t i : scratch.eligible)
+    ranking.held(cost_replica(p, scratch, p.pool->candidates[i]).cached_tokens, 0, i);
   return pick.diverted;
 }
 
@@ -78,8 +79,8 @@ inline bool rank_by_ring(const Prepared& p, const Scratch& scratch, Ranking& ran
 inline std::int64_t spill_threshold(const Prepared& p) noexcept { return std::max<std::int64_t>(512, p.tokens_of(2)); }
 
 /// Why the cheapest is not the best holder: the term that differs most.
-inline Reason cost_reason(const Prepared& p, const Scratch& scratch, const CostReplica& chosen, const CostTerms& chosen_terms,
-                          const Ranking& ranking) noexcept {
+inline Reason cost_reason(const Prepared& p, const Scratch& scratch, const CostReplica& chosen,
+                          const CostTerms& chosen_terms, const Ranking& ranking) noexcept {
   const std::int64_t best_cached = ranking.most_cached;
   if (best_cached == 0) return chosen.session_here ? Reason::session : Reason::no_match;
   if (chosen.cached_tokens + spill_threshold(p) > best_cached) {
@@ -127,8 +128,8 @@ inline Decision decide(const Prepared& p, const Request& r, Scratch& scratch) {
     d.fallback_ids[d.fallback_count++] = p.pool->candidates[ranking.places[i].candidate].id;
   }
   d.input_tokens = Tokens{p.input_tokens};
-  d.cached_tokens = {Tokens{reading.cached_tokens - reading.host_tokens - reading.disk_tokens}, Tokens{reading.host_tokens},
-                     Tokens{reading.disk_tokens}};
+  d.cached_tokens = {Tokens{reading.cached_tokens - reading.host_tokens - reading.disk_tokens},
+                     Tokens{reading.host_tokens}, Tokens{reading.disk_tokens}};
   d.best_cached_tokens = Tokens{ranking.most_cached};
   d.expected_wait = Nanos{terms.wait};
   d.expected_prefill = Nanos{terms.prefill};

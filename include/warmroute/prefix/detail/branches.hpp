@@ -12,9 +12,9 @@
 #include <cstring>
 #include <new>
 
-#include "warmroute/detail/prefix_arena.hpp"
-#include "warmroute/detail/prefix_memory.hpp"
-#include "warmroute/detail/prefix_node.hpp"
+#include "warmroute/prefix/detail/arena.hpp"
+#include "warmroute/prefix/detail/memory.hpp"
+#include "warmroute/prefix/detail/node.hpp"
 
 namespace warmroute::detail {
 

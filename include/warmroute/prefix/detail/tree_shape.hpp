@@ -1,7 +1,7 @@
 /// PrefixTree, part three: runs grow, end, go and are merged. Each step leaves something that a look-up may read at any moment.
 #pragma once
 
-#include "warmroute/detail/prefix_tree.hpp"
+#include "warmroute/prefix/detail/tree.hpp"
 
 namespace warmroute::detail {
 

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "warmroute/detail/decide.hpp"
-#include "warmroute/detail/router_counters.hpp"
-#include "warmroute/detail/ticket_table.hpp"
-#include "warmroute/detail/topology.hpp"
+#include "warmroute/route/detail/decide.hpp"
+#include "warmroute/route/detail/router_counters.hpp"
+#include "warmroute/route/detail/ticket_table.hpp"
+#include "warmroute/route/detail/topology.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute::detail {
@@ -99,8 +99,7 @@ inline const PoolView* RouterCore::pool_of(const Topology& topology, const Reque
 // Threads overtake one another by microseconds; only a real step backwards is counted.
 inline Nanos RouterCore::clamp(Nanos now) {
   std::int64_t last = last_now_.load(std::memory_order_relaxed);
-  while (now.value > last && !last_now_.compare_exchange_weak(last, now.value, std::memory_order_relaxed)) {
-  }
+  while (now.value > last && !last_now_.compare_exchange_weak(last, now.value, std::memory_order_relaxed)) {}
   if (now.value >= last) return now;
   if (last - now.value > milliseconds(100).value) bump(counters_.clock_clamped, 1u);
   return Nanos{last};
@@ -309,8 +308,8 @@ inline void RouterCore::compare_cached(TicketSlot& slot, const UsageCounts& usag
   // What another request was still computing at that moment may have come too late to be a hit: that is no eviction.
   if (off > block && usage.cached_tokens < slot.shared_tokens) return;
   // One block of slack: engines round differently, and text blocks are estimates.
-  const auto blocks = static_cast<std::uint64_t>(std::min<std::int64_t>(usage.cached_tokens, slot.input_tokens)) * 1'000 /
-                      static_cast<std::uint64_t>(slot.tokens_per_block_milli);
+  const auto blocks = static_cast<std::uint64_t>(std::min<std::int64_t>(usage.cached_tokens, slot.input_tokens)) *
+                      1'000 / static_cast<std::uint64_t>(slot.tokens_per_block_milli);
   const std::uint64_t really = std::min<std::uint64_t>(blocks + (off > block ? 0 : 1), slot.path.size());
   slot.holders.fetch_add(1, std::memory_order_relaxed);
   enqueue(*slot.pool, slot.index, kCorrection | really << 32 | slot.index, now);
@@ -362,4 +361,4 @@ inline void RouterCore::sweep_leases(std::uint32_t tickets, Nanos now) {
 
 }  // namespace warmroute::detail
 
-#include "warmroute/detail/router_members.hpp"
+#include "warmroute/route/detail/router_members.hpp"

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "warmroute/detail/epoch.hpp"
-#include "warmroute/detail/inflight_prefixes.hpp"
-#include "warmroute/detail/placement_queue.hpp"
-#include "warmroute/detail/ticket_table.hpp"
 #include "warmroute/prefix/index.hpp"
 #include "warmroute/prefix/residency.hpp"
+#include "warmroute/route/detail/inflight_prefixes.hpp"
+#include "warmroute/route/detail/placement_queue.hpp"
+#include "warmroute/route/detail/ticket_table.hpp"
 #include "warmroute/types.hpp"
 
 namespace warmroute::detail {
@@ -28,8 +28,7 @@ class RunningMean {
   void add(std::int64_t value_milli) noexcept {
     const std::int64_t n = std::min<std::int64_t>(count_.fetch_add(1, std::memory_order_relaxed) + 1, kWindow);
     std::int64_t mean = milli_.load(std::memory_order_relaxed);
-    while (!milli_.compare_exchange_weak(mean, mean + (value_milli - mean) / n, std::memory_order_relaxed)) {
-    }
+    while (!milli_.compare_exchange_weak(mean, mean + (value_milli - mean) / n, std::memory_order_relaxed)) {}
   }
   [[nodiscard]] std::int64_t milli() const noexcept { return milli_.load(std::memory_order_relaxed); }
 
@@ -43,8 +42,8 @@ class RunningMean {
 struct ModelledCache {
   ReplicaId id;
   std::unique_ptr<Residency> residency;
-  std::int64_t capacity_tokens = 0;     // declared by engine, spec or policy
-  std::int64_t trust_milli = 1'000;     // effective capacity = declared * trust, moved by feedback in small steps
+  std::int64_t capacity_tokens = 0;  // declared by engine, spec or policy
+  std::int64_t trust_milli = 1'000;  // effective capacity = declared * trust, moved by feedback in small steps
 };
 
 struct PoolState {
@@ -60,12 +59,13 @@ struct PoolState {
   PrefixIndex index;
   InflightPrefixes hot;
   RunningMean output_tokens{256'000, 16};
-  RunningMean bytes_per_token_milli{4'000'000, 16};  // thousandths of thousandths: 4 bytes per token until told otherwise
-  alignas(kCacheLine) std::atomic<std::uint64_t> turn{0};        // of round robin
+  RunningMean bytes_per_token_milli{4'000'000,
+                                    16};  // thousandths of thousandths: 4 bytes per token until told otherwise
+  alignas(kCacheLine) std::atomic<std::uint64_t> turn{0};  // of round robin
 
   std::mutex placing;
   PlacementQueue queue;
-  std::vector<ModelledCache> caches;                 // by slot
+  std::vector<ModelledCache> caches;  // by slot
 
   /// returns: learned canonical bytes per token, in thousandths, within 0.25..64.
   [[nodiscard]] std::int64_t bytes_per_token() const noexcept {
