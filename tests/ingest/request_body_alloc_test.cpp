@@ -1,26 +1,8 @@
 // A parser that has seen bodies of the size allocates nothing. A program of its own, since it replaces operator new.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
+#include "support/counting_new.hpp"
 #include "warmroute/ingest/request_body.hpp"
-
-namespace {
-std::size_t allocations = 0;
-void* counted(std::size_t bytes) {
-  ++allocations;
-  if (void* p = std::malloc(bytes == 0 ? 1 : bytes)) return p;
-  throw std::bad_alloc();
-}
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void* operator new[](std::size_t bytes) { return counted(bytes); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
 
 namespace warmroute {
 namespace {
@@ -68,16 +50,16 @@ TEST(RequestBodyAllocations, AreNoneOnceWarm) {
   tokenized.tokenizer.encode = ids_of_bytes;
   RequestBodyParser parser;
   for (int round = 0; round < 3; ++round) {
-    const std::size_t before = allocations;
+    const std::size_t before = test::allocations();
     for (const Input& input : bodies) {
       for (const RequestBodyOptions& options : {RequestBodyOptions(), tokenized}) {
         if (!parser.parse(input.api, input.body, options).ok()) ADD_FAILURE() << input.body;
       }
     }
     if (round == 0) {
-      EXPECT_GT(allocations, before);  // the counter counts
+      EXPECT_GT(test::allocations(), before);  // the counter counts
     } else {
-      EXPECT_EQ(allocations, before);
+      EXPECT_EQ(test::allocations(), before);
     }
   }
 }

@@ -1,44 +1,12 @@
 // Look-ups allocate nothing once their result has been used; nor does a store of what is there already.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
+#include "support/counting_new.hpp"
 #include "warmroute/prefix/block_hash.hpp"
 #include "warmroute/prefix/index.hpp"
 #include "warmroute/prefix/residency.hpp"
-
-namespace {
-std::atomic<std::size_t> allocations{0}, live_bytes{0};
-
-void* counted(std::size_t bytes, std::size_t alignment) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  void* p = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  if (p == nullptr) throw std::bad_alloc();
-  live_bytes.fetch_add(malloc_usable_size(p), std::memory_order_relaxed);
-  return p;
-}
-void give_back(void* p) noexcept {
-  if (p != nullptr) live_bytes.fetch_sub(malloc_usable_size(p), std::memory_order_relaxed);
-  std::free(p);
-}
-}  // namespace
-
-void* operator new(std::size_t n) { return counted(n, alignof(std::max_align_t)); }
-void* operator new[](std::size_t n) { return counted(n, alignof(std::max_align_t)); }
-void* operator new(std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
-void operator delete(void* p) noexcept { give_back(p); }
-void operator delete[](void* p) noexcept { give_back(p); }
-void operator delete(void* p, std::size_t) noexcept { give_back(p); }
-void operator delete[](void* p, std::size_t) noexcept { give_back(p); }
-void operator delete(void* p, std::align_val_t) noexcept { give_back(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { give_back(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give_back(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { give_back(p); }
 
 namespace warmroute {
 namespace {
@@ -50,9 +18,9 @@ std::vector<BlockHash> chain(std::uint64_t family, std::size_t length) {
 }
 
 std::size_t allocations_of(auto&& call) {
-  const std::size_t before = allocations.load();
+  const std::size_t before = test::allocations();
   call();
-  return allocations.load() - before;
+  return test::allocations() - before;
 }
 
 TEST(Allocations, NoneInHashing) {
@@ -104,7 +72,7 @@ TEST(Allocations, NoneInStoringOrTouchingWhatIsThere) {
 }
 
 TEST(Allocations, AreWhatTheIndexSaysItUses) {
-  const std::size_t before = live_bytes.load();
+  const std::size_t before = test::live_bytes();
   PrefixIndex index;
   for (std::uint64_t family = 0; family < 2'000; ++family) {
     const auto path = chain(family % 500, 50 + family % 90);
@@ -116,7 +84,7 @@ TEST(Allocations, AreWhatTheIndexSaysItUses) {
   }
   index.advance();
   const double asked = static_cast<double>(index.statistics().bytes);
-  const double used = static_cast<double>(live_bytes.load() - before);
+  const double used = static_cast<double>(test::live_bytes() - before);
   EXPECT_GT(asked, 500'000.0);
   EXPECT_NEAR(used / asked, 1.0, 0.05) << used << " used, " << asked << " said";
 }

@@ -1,39 +1,11 @@
-// Its own program: operator new is counted. Hot calls allocate nothing once warm.
+// Its own program: operator new is counted (support/counting_new.cpp). Hot calls allocate nothing once warm.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <numeric>
 #include <vector>
 
+#include "support/counting_new.hpp"
 #include "warmroute/route/router.hpp"
-
-namespace {
-std::atomic<std::size_t> allocations{0};
-void* counted(std::size_t size, std::size_t align) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  void* p = align <= alignof(std::max_align_t) ? std::malloc(size)
-                                               : std::aligned_alloc(align, (size + align - 1) / align * align);
-  if (p == nullptr) std::abort();
-  return p;
-}
-}  // namespace
-
-void* operator new(std::size_t size) { return counted(size, 0); }
-void* operator new[](std::size_t size) { return counted(size, 0); }
-void* operator new(std::size_t size, std::align_val_t align) { return counted(size, static_cast<std::size_t>(align)); }
-void* operator new[](std::size_t size, std::align_val_t align) {
-  return counted(size, static_cast<std::size_t>(align));
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
 namespace warmroute {
 namespace {
@@ -62,9 +34,9 @@ TEST_P(RouterAllocation, IsZeroOnWarmHotCalls) {
     }
   };
   for (int i = 0; i < 20; ++i) round();
-  const std::size_t before = allocations.load();
+  const std::size_t before = test::allocations();
   for (int i = 0; i < 10; ++i) round();
-  EXPECT_EQ(allocations.load() - before, 0u) << algorithm_name(policy.algorithm);
+  EXPECT_EQ(test::allocations() - before, 0u) << algorithm_name(policy.algorithm);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryAlgorithm, RouterAllocation, testing::Range<std::size_t>(0, kAlgorithmNames.size()));

@@ -1,0 +1,11 @@
+// Counts what the program asks of operator new. Link support/counting_new.cpp into a test program of its own.
+#pragma once
+
+#include <cstddef>
+
+namespace warmroute::test {
+
+std::size_t allocations();  // calls of any operator new so far, all threads
+std::size_t live_bytes();   // usable bytes that are out now
+
+}  // namespace warmroute::test
