@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 #include <string>
@@ -228,6 +229,50 @@ TEST_F(RouterTest, OffersDistinctFallbacksInOrderOfCost) {
   EXPECT_EQ(d.replica, all[0]);
   ASSERT_EQ(d.fallbacks().size(), kMaxFallbacks);
   for (std::size_t i = 0; i < kMaxFallbacks; ++i) EXPECT_EQ(d.fallbacks()[i], all[i + 1]);
+}
+
+TEST_F(RouterTest, RoutesABatchAsItWouldOneByOne) {
+  Router other;
+  for (const char* name : {"a", "b", "c"}) {
+    add(name);
+    ASSERT_TRUE(other.add_replica({.name = name}, now));
+  }
+  std::vector<std::vector<std::uint32_t>> prompts;
+  std::vector<Request> requests;
+  for (std::uint32_t i = 0; i < 12; ++i) prompts.push_back(ids(i % 5 * 10'000, 1'600));
+  for (const auto& p : prompts) requests.push_back(tokens(p));
+  std::vector<Decision> decisions(requests.size());
+  router.route_batch(requests, decisions, now);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const Decision one = other.route(requests[i], now);
+    EXPECT_EQ(decisions[i].replica, one.replica);
+    EXPECT_EQ(decisions[i].total_cached(), one.total_cached());
+    EXPECT_NE(decisions[i].ticket, kNoTicket);
+  }
+}
+
+// The decision skips replicas that cannot win; the explanation computes every one. They must name the same winner.
+TEST_F(RouterTest, FindsTheLeastCostOfAllWhateverItSkips) {
+  for (int i = 0; i < 40; ++i) {
+    ReplicaSpec spec{.name = std::to_string(i)};
+    if (i % 3 == 0) spec.rates.token_ps *= 2;
+    ASSERT_TRUE(router.add_replica(spec, now));
+  }
+  for (std::uint32_t i = 0; i < 600; ++i) {
+    const auto p = ids(static_cast<std::uint32_t>(mix(i) % 20) * 5'000, 320 + mix(i + 7) % 3'000);
+    Request r = tokens(p);
+    const std::string session = "s" + std::to_string(mix(i + 3) % 30);
+    r.session = session;
+    const Explanation e = router.explain(r, now);
+    std::int64_t least = e.candidates[0].cost.total;
+    for (const auto& c : e.candidates) least = std::min(least, c.cost.total);
+    const auto chosen = std::find_if(e.candidates.begin(), e.candidates.end(), [](const auto& c) { return c.chosen; });
+    ASSERT_NE(chosen, e.candidates.end());
+    ASSERT_EQ(chosen->cost.total, least);
+    const Decision d = router.route(r, tick());
+    if (i % 3 != 0) router.first_token(d.ticket, tick());
+    if (i % 2 != 0) router.finish(d.ticket, {d.input_tokens.value, d.total_cached().value, 20}, tick());
+  }
 }
 
 TEST_F(RouterTest, HonoursExclusionAndPins) {

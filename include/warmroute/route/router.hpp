@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "warmroute/route/decision.hpp"
 #include "warmroute/route/explain.hpp"
 #include "warmroute/route/policy.hpp"
+#include "warmroute/route/replica_cache.hpp"
 #include "warmroute/route/request.hpp"
 
 namespace warmroute {
@@ -85,6 +87,10 @@ class Router {
   /// The same decision with every candidate's terms. Allocates.
   [[nodiscard]] Explanation explain(const Request& request, Nanos now) const;
 
+  /// Routes requests in order, each seeing what the ones before it booked; decisions[i] answers requests[i].
+  /// shape: the shorter of the two spans counts. Hot, as route.
+  void route_batch(std::span<const Request> requests, std::span<Decision> decisions, Nanos now);
+
   /// The first token came: prefill load is released, the lease starts anew. Hot.
   /// returns: false for a ticket that is over or that had its first token already (counted, harmless).
   bool first_token(Ticket ticket, Nanos now);
@@ -95,6 +101,17 @@ class Router {
 
   /// Bounded upkeep for idle times: leases, TTLs, queued placements, reclamation. Every mutating call does some of it by itself.
   void advance(Nanos now);
+
+  /// A copy of what is believed of one replica's cache, so that a restarted router starts warm (route/cache_export.hpp).
+  /// Placements that still wait in the queue are not in it: `advance` takes them in.
+  /// errors: stale; unsupported (a replica of role prefill has no model). cost: 8 bytes copied per block and 24 per run, under the pool's
+  /// placing lock: requests go on meanwhile and their placements queue (bench_cache_export); membership calls wait.
+  [[nodiscard]] Result<ReplicaCache> cached(ReplicaId id, Nanos now) const;
+  /// Believes it again: the same blocks in the same order of last use, behind what was used since. `away` is the time that passed
+  /// between the copy and now, for the TTL. Capacity holds as ever; what this router has learned by itself stays.
+  /// errors: stale, unsupported as above; invalid_argument (not a tree, or blocks of another size or hash seed). Nothing changes then.
+  /// cost: less than the requests cost that made it; locks as above.
+  Result<RestoredCache> restore_cached(ReplicaId id, const ReplicaCache& cache, Nanos now, Nanos away = Nanos{0});
 
   /// Allocates; takes writers' locks for moments.
   [[nodiscard]] RouterStatistics statistics() const;

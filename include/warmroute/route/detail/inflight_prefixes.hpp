@@ -1,6 +1,6 @@
 /// How many requests in flight contain a given prefix: the count p of the hot rebate.
-/// Counted at checkpoints only: every block up to depth 16, then eight per doubling of the depth, so a prompt of 8,192 blocks
-/// has 88. Counts fall along a chain, so a look-up ends at the first checkpoint with fewer than two.
+/// Counted at checkpoints only: every block up to depth 8, then four per doubling of the depth, so a prompt of 8,192 blocks
+/// has 48. Counts fall along a chain, so a look-up ends at the first checkpoint with fewer than two.
 /// Invariant: an entry with a count above 0 keeps its key; a leaver decrements exactly the entry it entered.
 /// Does not: count when its neighbourhood of the table is full (then the rebate is smaller, nothing else).
 #pragma once
@@ -16,11 +16,11 @@
 
 namespace warmroute::detail {
 
-inline constexpr std::size_t kMaxCheckpoints = 128;  // 16 + 8 per octave covers 2^18 blocks
+inline constexpr std::size_t kMaxCheckpoints = 72;  // 8 + 4 per octave covers 2^18 blocks
 
-/// returns: the next checkpoint's depth in blocks behind `depth`; 1, 2, ... 16, 18, ... 32, 36, ...
+/// returns: the next checkpoint's depth in blocks behind `depth`; 1, 2, ... 8, 10, ... 16, 20, ...
 constexpr std::size_t next_checkpoint(std::size_t depth) noexcept {
-  const std::size_t step = std::bit_floor(depth) / 8;
+  const std::size_t step = std::bit_floor(depth) / 4;
   return depth + (step == 0 ? 1 : step);
 }
 

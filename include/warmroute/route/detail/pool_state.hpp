@@ -24,18 +24,28 @@ namespace warmroute::detail {
 /// A running mean with a prior, in thousandths; old values fade once `kWindow` have come. threads: any, lock-free.
 class RunningMean {
  public:
-  RunningMean(std::int64_t prior_milli, std::int64_t prior_weight) : milli_(prior_milli), count_(prior_weight) {}
+  RunningMean(std::int64_t prior_milli, std::int64_t prior_weight)
+      : milli_(prior_milli), count_(prior_weight), prior_weight_(prior_weight) {}
   void add(std::int64_t value_milli) noexcept {
     const std::int64_t n = std::min<std::int64_t>(count_.fetch_add(1, std::memory_order_relaxed) + 1, kWindow);
     std::int64_t mean = milli_.load(std::memory_order_relaxed);
     while (!milli_.compare_exchange_weak(mean, mean + (value_milli - mean) / n, std::memory_order_relaxed)) {}
   }
   [[nodiscard]] std::int64_t milli() const noexcept { return milli_.load(std::memory_order_relaxed); }
+  /// returns: how many values the mean stands for, the prior's weight included.
+  [[nodiscard]] std::int64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  /// Begins with what an earlier process learned, unless this one has learned something by itself.
+  void begin_with(std::int64_t milli, std::int64_t count) noexcept {
+    std::int64_t nothing_yet = prior_weight_;
+    if (count <= prior_weight_ || !count_.compare_exchange_strong(nothing_yet, std::min(count, kWindow))) return;
+    milli_.store(milli, std::memory_order_relaxed);
+  }
 
  private:
   static constexpr std::int64_t kWindow = 1'024;
   std::atomic<std::int64_t> milli_;
   std::atomic<std::int64_t> count_;
+  std::int64_t prior_weight_;
 };
 
 /// The model of one replica's cache, and how far its declared capacity is trusted.

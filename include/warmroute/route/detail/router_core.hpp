@@ -34,6 +34,9 @@ class RouterCore {
   Status signal(ReplicaId id, Signal kind, double value, Nanos now);
   std::vector<ReplicaRow> replicas() const { return table_.copy().rows; }
 
+  Result<ReplicaCache> cached(ReplicaId id, Nanos now) const;
+  Result<RestoredCache> restore_cached(ReplicaId id, const ReplicaCache& cache, Nanos now, Nanos away);
+
   Decision route(const Request& request, Nanos now);
   Decision peek(const Request& request, Nanos now) const;
   Explanation explain(const Request& request, Nanos now) const;
@@ -67,6 +70,7 @@ class RouterCore {
   Status rebuild(const Policy& policy);
   void model_cache(ReplicaId id, const ReplicaSpec& spec);
   void forget_cache(ReplicaId id, const ReplicaSpec& spec, bool gone);
+  Result<PoolState*> pool_with_model(ReplicaId id) const;
 
   RouterOptions options_;
   EpochDomain domain_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "warmroute/route/detail/router_caches.hpp"
 #include "warmroute/route/detail/router_core.hpp"
 
 namespace warmroute::detail {
@@ -368,6 +369,10 @@ inline Status Router::signal(ReplicaId id, Signal kind, double value, Nanos now)
 }
 inline std::vector<ReplicaRow> Router::replicas() const { return core_->replicas(); }
 inline Decision Router::route(const Request& request, Nanos now) { return core_->route(request, now); }
+inline void Router::route_batch(std::span<const Request> requests, std::span<Decision> decisions, Nanos now) {
+  const std::size_t count = std::min(requests.size(), decisions.size());
+  for (std::size_t i = 0; i < count; ++i) decisions[i] = core_->route(requests[i], now);
+}
 inline Decision Router::peek(const Request& request, Nanos now) const { return core_->peek(request, now); }
 inline Explanation Router::explain(const Request& request, Nanos now) const { return core_->explain(request, now); }
 inline bool Router::first_token(Ticket ticket, Nanos now) { return core_->first_token(ticket, now); }
@@ -376,6 +381,10 @@ inline bool Router::finish(Ticket ticket, const UsageCounts& usage, Nanos now) {
 }
 inline bool Router::fail(Ticket ticket, Outcome outcome, Nanos now) { return core_->fail(ticket, outcome, now); }
 inline void Router::advance(Nanos now) { core_->advance(now); }
+inline Result<ReplicaCache> Router::cached(ReplicaId id, Nanos now) const { return core_->cached(id, now); }
+inline Result<RestoredCache> Router::restore_cached(ReplicaId id, const ReplicaCache& cache, Nanos now, Nanos away) {
+  return core_->restore_cached(id, cache, now, away);
+}
 inline RouterStatistics Router::statistics() const { return core_->statistics(); }
 
 }  // namespace warmroute

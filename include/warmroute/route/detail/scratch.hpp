@@ -21,6 +21,7 @@ struct Scratch {
   std::vector<std::uint32_t> filtered;         // indices of candidates, where not all plain ones may be used
   std::span<const std::uint32_t> eligible;     // those, or PoolView::plain
   std::vector<std::int64_t> whole_prefill_ns;  // of the whole prompt, by kind of hardware
+  std::vector<std::int64_t> cold_idle_ns;      // cost on a replica that holds nothing and has nothing to do, by kind
   std::array<SharedStep, kMaxCheckpoints> shared{};
 };
 

@@ -155,8 +155,12 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
   p.cost.output_tokens = r.max_output_tokens >= 0 ? std::min(expected, r.max_output_tokens) : expected;
   p.cost.replicas = std::max<std::int64_t>(1, static_cast<std::int64_t>(pool->candidates.size()));
   scratch.whole_prefill_ns.resize(pool->hardware.size());
-  for (std::size_t k = 0; k < pool->hardware.size(); ++k)
+  scratch.cold_idle_ns.resize(pool->hardware.size());
+  for (std::size_t k = 0; k < pool->hardware.size(); ++k) {
     scratch.whole_prefill_ns[k] = pool->hardware[k].prefill_ns(p.input_tokens);
+    scratch.cold_idle_ns[k] =
+        cost_of(topology.weights, p.cost, pool->hardware[k], scratch.whole_prefill_ns[k], CostReplica{}).total;
+  }
   p.session = session_key(r.session, r.tenant, pool->name);
   p.session_replica = sessions.find(p.session, now, topology.policy.session_ttl);
   const std::uint64_t content = p.path.empty() ? static_cast<std::uint64_t>(p.input_tokens) : to_u64(p.path.back());
@@ -219,10 +223,14 @@ struct Ranking {
   std::uint32_t holder = 0;  // of most_cached; among equals the cheapest, where costs were asked for
   std::int64_t holder_cost = std::numeric_limits<std::int64_t>::max();
 
+  /// Whether a candidate of at least this cost can no longer come in.
+  [[nodiscard]] bool beyond(std::int64_t first) const noexcept {
+    return count == places.size() && first > places[count - 1].first;
+  }
   /// The draw is made only for those who may come in: most candidates end at one comparison.
   void offer(std::int64_t first, std::int64_t second, std::uint64_t draw, std::uint32_t slot,
              std::uint32_t candidate) noexcept {
-    if (count == places.size() && first > places[count - 1].first) return;
+    if (beyond(first)) return;
     const Place place{first, second, mix(draw ^ slot), candidate};
     if (count == places.size() && !(place < places[count - 1])) return;
     std::size_t at = count < places.size() ? count++ : count - 1;
