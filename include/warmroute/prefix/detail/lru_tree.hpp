@@ -15,6 +15,10 @@
 #include "warmroute/prefix/detail/compare.hpp"
 #include "warmroute/types.hpp"
 
+namespace warmroute {
+struct CachedTree;
+}
+
 namespace warmroute::detail {
 
 class LruTree {
@@ -84,6 +88,9 @@ class LruTree {
     free_node_ = free_segment_ = kNone;
     children_ = blocks_ = 0;
   }
+
+  /// Everything, most recently used first (prefix/detail/lru_copy.hpp).
+  void copy(CachedTree& out) const;
 
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
   [[nodiscard]] bool empty() const noexcept { return segments_[0].newer == 0; }
