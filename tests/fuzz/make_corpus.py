@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """make_corpus.py <folder> <case file>…: one corpus file per body of the case files (tests/data/request_*.jsonl), or per line of a
-trace or of policies.
+trace or of policies, or per hex string where the bytes are binary.
 
 The first byte of a body's corpus file says which API the rest is read as; see request_body_fuzz.cpp.
 """
@@ -31,6 +31,10 @@ def main():
     for name in sys.argv[2:]:
         for line in open(name, encoding="utf-8"):
             case = json.loads(line)
+            if "hex" in case:
+                (folder / f"{pathlib.Path(name).stem}_{count}").write_bytes(bytes.fromhex(case["hex"]))
+                count += 1
+                continue
             plain = "hash_ids" in case or "policies" in name
             if plain and count < MOST_PLAIN_LINES and len(line) <= LARGEST:
                 (folder / f"{pathlib.Path(name).stem}_{count}").write_text(line.strip())
