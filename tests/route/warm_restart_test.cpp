@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <map>
+#include <thread>
 #include <vector>
 
 #include "route/warm_traffic.hpp"
@@ -209,6 +211,40 @@ TEST(WarmRestart, BlocksAgeWhileTheProxyIsAway) {
   EXPECT_EQ(believed(), 1u);
   fresh.advance(seconds(40));
   EXPECT_EQ(believed(), 0u);
+}
+
+TEST(WarmRestart, RequestsGoOnWhileCachesAreCopiedAndRestored) {
+  Router router;
+  test::add_three(router);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      WarmTraffic traffic(t + 50);
+      for (Nanos now{0}; !stop.load(); now += milliseconds(1)) test::drive(router, traffic, 10, now);
+    });
+  }
+  for (int round = 0; round < 60; ++round) {
+    for (const auto& row : router.replicas()) {
+      const auto cache = router.cached(row.id, Nanos{0});
+      ASSERT_TRUE(cache.ok());
+      ASSERT_TRUE(CachedPaths(cache->tree).valid());
+      ASSERT_LE(cache->tree.blocks.size(), cache->capacity_blocks);
+      if (round % 10 == 5) {
+        ASSERT_TRUE(router.clear_cache(row.id, Nanos{0}).ok());
+      }
+      ASSERT_TRUE(router.restore_cached(row.id, *cache, Nanos{0}).ok());
+    }
+    std::this_thread::yield();
+  }
+  stop = true;
+  for (auto& thread : threads) thread.join();
+  router.advance(Nanos{0});
+  const auto statistics = router.statistics();
+  std::uint64_t believed = 0;
+  for (const auto& replica : statistics.replicas) believed += replica.believed_blocks;
+  EXPECT_EQ(statistics.pools[0].memberships, believed);  // model and index still say the same
+  EXPECT_GT(believed, 0u);
 }
 
 TEST(WarmRestart, RefusesWhatCannotMatchOrIsNoTree) {
