@@ -8,18 +8,21 @@
 
 namespace warmroute::detail {
 
-/// A replica that holds nothing of the prompt costs at least what it would cost idle, plus the work that waits there: all other
-/// terms only rise with its load. Once the best few are known, most of a large fleet ends at that one comparison, exactly.
+/// A replica that holds nothing of the prompt costs at least what it would cost idle, plus the work that waits there, plus the stall
+/// of the requests there: the other terms only rise with its load. Once the best few are known, most of a large fleet ends at
+/// that one comparison, and nothing that could win is skipped.
 /// cost: one cache line of books and one match per eligible candidate.
 inline void rank_by_cost(const Prepared& p, const Scratch& scratch, Ranking& ranking) noexcept {
+  constexpr auto relaxed = std::memory_order_relaxed;
   const std::span<const std::uint32_t> match = scratch.match.disk();
   const std::uint32_t session_slot = p.session_replica.valid() ? p.session_replica.slot : kNoReplica.slot;
   for (const std::uint32_t i : scratch.eligible) {
     const Candidate& c = p.pool->candidates[i];
     const bool cold = c.id.slot >= match.size() || match[c.id.slot] == 0;
-    if (cold && c.id.slot != session_slot &&
-        ranking.beyond(scratch.cold_idle_ns[c.hardware] + c.book->pending_ns.load(std::memory_order_relaxed))) {
-      continue;
+    if (cold && c.id.slot != session_slot) {
+      const Scratch::Cold& least = scratch.cold[c.hardware];
+      const std::int64_t requests = std::min(c.book->requests.load(relaxed), kMaxRequests);
+      if (ranking.beyond(least.idle_ns + c.book->pending_ns.load(relaxed) + least.stall_ns * requests)) continue;
     }
     const CostReplica reading = cost_replica(p, scratch, c);
     const std::int64_t total = cost_terms(p, scratch, c, reading).total;

@@ -21,7 +21,11 @@ struct Scratch {
   std::vector<std::uint32_t> filtered;         // indices of candidates, where not all plain ones may be used
   std::span<const std::uint32_t> eligible;     // those, or PoolView::plain
   std::vector<std::int64_t> whole_prefill_ns;  // of the whole prompt, by kind of hardware
-  std::vector<std::int64_t> cold_idle_ns;      // cost on a replica that holds nothing and has nothing to do, by kind
+  struct Cold {
+    std::int64_t idle_ns = 0;   // cost on a replica that holds nothing and has nothing to do
+    std::int64_t stall_ns = 0;  // what each request that runs there adds to it at least
+  };
+  std::vector<Cold> cold;  // by kind of hardware
   std::array<SharedStep, kMaxCheckpoints> shared{};
 };
 

@@ -155,11 +155,14 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
   p.cost.output_tokens = r.max_output_tokens >= 0 ? std::min(expected, r.max_output_tokens) : expected;
   p.cost.replicas = std::max<std::int64_t>(1, static_cast<std::int64_t>(pool->candidates.size()));
   scratch.whole_prefill_ns.resize(pool->hardware.size());
-  scratch.cold_idle_ns.resize(pool->hardware.size());
+  scratch.cold.resize(pool->hardware.size());
   for (std::size_t k = 0; k < pool->hardware.size(); ++k) {
-    scratch.whole_prefill_ns[k] = pool->hardware[k].prefill_ns(p.input_tokens);
-    scratch.cold_idle_ns[k] =
-        cost_of(topology.weights, p.cost, pool->hardware[k], scratch.whole_prefill_ns[k], CostReplica{}).total;
+    const std::int64_t whole = pool->hardware[k].prefill_ns(p.input_tokens);
+    CostReplica one_request;
+    one_request.requests = 1;
+    scratch.whole_prefill_ns[k] = whole;
+    scratch.cold[k] = {cost_of(topology.weights, p.cost, pool->hardware[k], whole, CostReplica{}).total,
+                       cost_of(topology.weights, p.cost, pool->hardware[k], whole, one_request).stall};
   }
   p.session = session_key(r.session, r.tenant, pool->name);
   p.session_replica = sessions.find(p.session, now, topology.policy.session_ttl);
