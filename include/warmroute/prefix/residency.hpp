@@ -110,7 +110,9 @@ class Residency {
     for (; runs < tree.runs.size() && room >= tree.runs[runs].count; ++runs) room -= tree.runs[runs].count;
     const auto touch = [&](std::size_t run, std::size_t count) {
       const auto path = paths.path(run, count);
-      tree_.insert(path, moved(tree.runs[run].last_use));
+      const Nanos last_use = moved(tree.runs[run].last_use);
+      now_ = std::max(now_, last_use);  // a placement that took its time before this must not look older than what it touches
+      tree_.insert(path, last_use);
       shrink();
       (void)index_->store(replica_, tier_, path);
     };
