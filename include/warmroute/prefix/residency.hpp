@@ -111,7 +111,8 @@ class Residency {
     const auto touch = [&](std::size_t run, std::size_t count) {
       const auto path = paths.path(run, count);
       const Nanos last_use = moved(tree.runs[run].last_use);
-      now_ = std::max(now_, last_use);  // a placement that took its time before this must not look older than what it touches
+      now_ = std::max(now_,
+                      last_use);  // a placement that took its time before this must not look older than what it touches
       tree_.insert(path, last_use);
       shrink();
       (void)index_->store(replica_, tier_, path);
