@@ -196,7 +196,7 @@ void append_replica_cache(std::string& out, std::string_view pool, std::string_v
   }
 }
 
-// Lengths keep as many leading bits as their exponent has bits ("Padmé", Nikitin et al., PURBs, 2019); at least 4 KiB.
+// Lengths keep as many leading bits as their exponent has bits (the "Padme" rule of Nikitin et al., PURBs, 2019); at least 4 KiB.
 void pad_body(std::string& out, std::size_t from) {
   const std::uint64_t length = std::max<std::uint64_t>(out.size() - from, 4'096);
   const auto exponent = static_cast<unsigned>(std::bit_width(length) - 1);
