@@ -66,6 +66,21 @@ TEST_F(ReplicaTableTest, LetsASlotAgainOnlyWhenNoReaderCanStillBookThere) {
   EXPECT_EQ(table.add({.name = "c"})->slot, a.slot);
 }
 
+TEST_F(ReplicaTableTest, KeepsASlotUntilItsOwnerHasTakenTheReplicaOutOfItsOwnPicturesToo) {
+  const ReplicaId a = *table.add({.name = "a"});
+  ASSERT_TRUE(table.take_out(a));
+  EXPECT_EQ(table.copy().find(a), nullptr);
+  EXPECT_NE(table.add({.name = "b"})->slot, a.slot);
+  table.let_again(a);
+  EXPECT_EQ(table.add({.name = "c"})->slot, a.slot);
+}
+
+TEST_F(ReplicaTableTest, HasRoomWhileMoreReadersAreInsideThanThereAreSlotsForThem) {
+  std::vector<detail::EpochDomain::Guard> guards;
+  for (std::size_t i = 0; i < detail::EpochDomain::kSlots + 1; ++i) guards.push_back(domain.pin());
+  EXPECT_TRUE(table.add({.name = "a"}));
+}
+
 TEST_F(ReplicaTableTest, CountsRemovedReplicasWithOpenRequestsAsPresent) {
   for (int i = 0; i < 4; ++i) {
     const ReplicaId id = *table.add({.name = std::to_string(i)});

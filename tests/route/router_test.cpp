@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <string>
@@ -438,6 +439,96 @@ TEST_F(RouterTest, TakesTheCapacityFromTheEnginesOwnFigures) {
   EXPECT_EQ(router.peek(tokens(second), now).total_cached(), Tokens{1'584});
   EXPECT_EQ(router.peek(tokens(prompt), now).total_cached(),
             Tokens{800});  // 50 of its 100 blocks had to go, leaf first
+}
+
+TEST_F(RouterTest, KeepsItsBeliefWhenTextAndTokenRequestsShareAPool) {
+  const ReplicaId a = add("a");
+  Policy p;
+  p.capacity_tokens = 40'000;
+  ASSERT_TRUE(router.set_policy(p));
+  const auto large = ids(1, 32'000);
+  serve(tokens(large));
+  const std::string text(64 * 4, 'x');
+  std::vector<BlockHash> blocks(4);
+  hash_text_blocks(text, block_seed({.text = true}), blocks);
+  Request small;
+  small.blocks = blocks;
+  small.block_kind = BlockKind::text;
+  small.prompt_bytes = 256;
+  for (int i = 0; i < 200; ++i) {  // 1 byte per token: a text block of 64 bytes becomes 64 tokens
+    const Decision d = router.route(small, tick());
+    router.finish(d.ticket, {256, kUnknown, 1}, tick());
+  }
+  EXPECT_GE(router.peek(tokens(large), now).total_cached(), Tokens{31'000});
+  (void)a;
+}
+
+TEST_F(RouterTest, DropsThePlacementOfATicketWhoseHashRuleIsGone) {
+  const ReplicaId a = add("a");
+  Policy p;
+  p.block_size = 512;
+  ASSERT_TRUE(router.set_policy(p));
+  const auto large = ids(1, 100'000);
+  const Decision old = router.route(tokens(large), tick());
+  p.block_size = 16;
+  ASSERT_TRUE(router.set_policy(p));
+  serve(tokens(prompt));
+  const std::uint64_t before = router.statistics().replicas[0].believed_blocks;
+  ASSERT_EQ(before, 100u);
+  EXPECT_TRUE(router.finish(old.ticket, {100'000, 0, 5}, tick()));
+  EXPECT_EQ(router.statistics().replicas[0].believed_blocks, before);
+  EXPECT_EQ(load(a).requests, 0);
+}
+
+TEST_F(RouterTest, ModelsTheCacheOfAReplicaThatTakesRequestsFromNowOn) {
+  ReplicaSpec spec{.name = "a"};
+  spec.role = Role::prefill;
+  const ReplicaId a = *router.add_replica(spec, now);
+  EXPECT_EQ(router.route(tokens(prompt), tick()).verdict, Verdict::no_replica);
+  spec.role = Role::unified;
+  ASSERT_TRUE(router.update_replica(a, spec, tick()));
+  serve(tokens(prompt));
+  EXPECT_EQ(router.peek(tokens(prompt), now).total_cached(), Tokens{1'584});
+}
+
+TEST_F(RouterTest, LetsNoSpellingOfAModelReachATenantsPool) {
+  add("own", "a/b/c");
+  Policy p;
+  p.isolation = Isolation::pool;
+  ASSERT_TRUE(router.set_policy(p));
+  Request r = tokens(prompt);
+  r.model = "a/b/c";
+  EXPECT_EQ(router.route(r, tick()).verdict, Verdict::no_pool);
+  r.tenant = "a/b";
+  r.model = "c";
+  EXPECT_EQ(router.route(r, tick()).verdict, Verdict::no_pool);
+  r.tenant = "a";
+  r.model = "b/c";
+  EXPECT_EQ(router.route(r, tick()).verdict, Verdict::routed);
+}
+
+TEST_F(RouterTest, SurvivesAbsurdNumbers) {
+  const ReplicaId a = add("a");
+  add("b");
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
+  ReplicaSpec huge{.name = "huge"};
+  huge.capacity_tokens = kMost;
+  EXPECT_EQ(router.add_replica(huge, now).code(), Code::invalid_argument);
+  EXPECT_TRUE(router.signal(a, Signal::running, 1e300, now));
+  EXPECT_TRUE(router.signal(a, Signal::waiting, 9e18, now));
+  for (int i = 0; i < 8; ++i) EXPECT_NE(router.peek(tokens(prompt), now).replica, a);
+  const Decision d = router.route(tokens(prompt), Nanos{kLeast});
+  EXPECT_TRUE(router.first_token(d.ticket, Nanos{kMost}));
+  EXPECT_TRUE(router.finish(d.ticket, {kMost, kMost, kMost}, now));
+  const Decision e = router.route(tokens(prompt), tick());  // the clock did not stick
+  router.advance(tick());
+  EXPECT_TRUE(router.finish(e.ticket, {kLeast, kLeast, kLeast}, tick()));
+  const RouterStatistics s = router.statistics();
+  EXPECT_EQ(s.output_tokens, 0);
+  EXPECT_EQ(s.input_tokens, 0);
+  EXPECT_EQ(s.clock_clamped, 2u);
+  EXPECT_EQ(s.tickets_in_flight, 0u);
 }
 
 TEST_F(RouterTest, SwapsThePolicyForTheNextCall) {

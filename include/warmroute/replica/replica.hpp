@@ -65,7 +65,7 @@ inline Status validate(const ReplicaSpec& spec) {
     fault("name, pool and ring_id hold at most 1024 bytes");
   }
   if (!(std::isfinite(spec.weight) && spec.weight > 0 && spec.weight <= 1000)) fault("weight must lie in (0, 1000]");
-  if (spec.capacity_tokens < 0) fault("capacity_tokens must not be negative");
+  if (spec.capacity_tokens < 0 || spec.capacity_tokens > 1'000'000'000'000) fault("capacity_tokens must lie in 0..10^12");
   const auto& r = spec.rates;
   const auto within = [](std::int64_t v, std::int64_t most) { return v >= 0 && v <= most; };
   if (!within(r.floor_ns, 10'000'000'000) || !within(r.token_ps, 100'000'000'000) || !within(r.pair_ps, 10'000'000) ||

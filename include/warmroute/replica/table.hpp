@@ -69,7 +69,7 @@ class ReplicaTable {
     if (slot == kNoReplica.slot) {
       return Error{Code::capacity,
                    "the table holds its " + std::to_string(slots_.size()) +
-                       " replicas (removed ones count until their last request is over): raise max_replicas",
+                       " replicas (removed ones count until their last request is over and readers inside have left): raise max_replicas, or try again",
                    kNoOffset};
     }
     Slot& s = slots_[slot];
@@ -88,15 +88,27 @@ class ReplicaTable {
     return id;
   }
 
-  /// Takes the replica out of the view at once; its books stay until its last ticket is released.
-  /// errors: stale. threads: as add.
-  Status remove(ReplicaId id) {
+  /// Takes the replica out of the view at once; its books stay until its last ticket is released, and its slot until `let_again`,
+  /// for an owner that publishes pictures of its own made from the view. errors: stale. threads: as add.
+  Status take_out(ReplicaId id) {
     const std::lock_guard lock(mutex_);
     if (view_.latest().find(id) == nullptr) return gone(id);
-    slots_[id.slot].used = false;
     change([&](ReplicaView& view) { std::erase_if(view.rows, [&](const ReplicaRow& row) { return row.id == id; }); });
-    slots_[id.slot].removed_at = domain_->advance();
     return {};
+  }
+  /// No new reader can see the replica any more, wherever it was published: its slot is free once today's readers have left.
+  void let_again(ReplicaId id) {
+    const std::lock_guard lock(mutex_);
+    Slot& slot = slots_[id.slot];
+    if (slot.generation != id.generation || view_.latest().find(id) != nullptr) return;
+    slot.used = false;
+    slot.removed_at = domain_->advance();
+  }
+  /// take_out and let_again in one, where only the table's own view is read. errors: stale. threads: as add.
+  Status remove(ReplicaId id) {
+    const Status taken = take_out(id);
+    if (taken) let_again(id);
+    return taken;
   }
 
   /// Changes one row in place: health, weight, labels, adapters, rates. Name, rank and pool cannot change.
@@ -175,7 +187,7 @@ class ReplicaTable {
   [[nodiscard]] std::uint32_t free_slot() const noexcept {
     const std::uint64_t oldest = domain_->oldest_pinned();
     for (std::uint32_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i].used || slots_[i].removed_at >= oldest) continue;
+      if (slots_[i].used || (slots_[i].removed_at != 0 && slots_[i].removed_at >= oldest)) continue;
       if (books_[i].requests.load(std::memory_order_acquire) == 0) return i;
     }
     return kNoReplica.slot;
@@ -190,8 +202,11 @@ class ReplicaTable {
   // What the engine counts beyond this router's own requests: other routers' work, or direct traffic.
   void book_foreign(std::uint32_t slot, Nanos now) noexcept {
     const auto& signals = slots_[slot].signals;
-    const auto running = static_cast<std::int64_t>(signals[static_cast<std::size_t>(Signal::running)].value);
-    const auto waiting = static_cast<std::int64_t>(signals[static_cast<std::size_t>(Signal::waiting)].value);
+    const auto count = [&](Signal kind) {  // no engine holds a million requests; beyond that it is a broken page
+      return static_cast<std::int64_t>(std::min(signals[static_cast<std::size_t>(kind)].value, 1e6));
+    };
+    const std::int64_t running = count(Signal::running);
+    const std::int64_t waiting = count(Signal::waiting);
     LoadBook& book = books_[slot];
     const std::int64_t own = book.requests.load(std::memory_order_relaxed);
     const std::int64_t foreign = std::max<std::int64_t>(0, running + waiting - own);

@@ -33,7 +33,7 @@ namespace warmroute {
 /// Sizes that are fixed when the router is made.
 struct RouterOptions {
   std::uint32_t max_replicas = 1'024;                  ///< at most 65,535
-  std::uint32_t max_tickets = 65'536;                  ///< requests in flight
+  std::uint32_t max_tickets = 65'536;                  ///< requests in flight, rounded up to a multiple of 256
   std::size_t index_max_bytes = std::size_t{1} << 30;  ///< hard cap per pool
   std::size_t session_entries = std::size_t{1} << 16;
   std::size_t shared_prefix_entries = std::size_t{1} << 17;  ///< per pool, for the hot rebate
@@ -74,7 +74,8 @@ class Router {
   Status set_health(ReplicaId id, Health health, std::string_view reason, Nanos now);
   /// Changes weight, labels, adapters, rates, role, ring_id, capacity in place. errors: stale, invalid_argument.
   Status update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now);
-  /// The engine restarted or dropped its cache: what is believed of it goes, its load stays. O(1). errors: stale.
+  /// The engine restarted or dropped its cache: what is believed of it goes, its load stays. cost: O(1) in the index; the
+  /// model of its cache is freed here. errors: stale.
   Status clear_cache(ReplicaId id, Nanos now);
   /// A reading of the engine's metrics; block_tokens and block_count set the capacity of its residency. errors: stale, invalid_argument.
   Status signal(ReplicaId id, Signal kind, double value, Nanos now);

@@ -62,7 +62,8 @@ class RouterCore {
   void drain(PoolState& pool, std::uint32_t limit, Nanos now);
   void place(PoolState& pool, const TicketSlot& slot, Nanos now);
   void correct(PoolState& pool, const TicketSlot& slot, std::size_t really, Nanos now);
-  void fit_capacity(const TicketSlot& slot, ModelledCache& cache);
+  ModelledCache* cache_of(PoolState& pool, const TicketSlot& slot) const noexcept;
+  static void fit_capacity(ModelledCache& cache);
   void sweep_leases(std::uint32_t tickets, Nanos now);
   bool close(Ticket ticket, Outcome outcome, const UsageCounts* usage, Nanos now);
 
@@ -89,7 +90,11 @@ class RouterCore {
 };
 
 inline const PoolView* RouterCore::pool_of(const Topology& topology, const Request& r) const {
-  if (topology.policy.isolation != Isolation::pool || r.tenant.empty()) return topology.find_pool(r.model);
+  if (topology.policy.isolation != Isolation::pool) return topology.find_pool(r.model);
+  // The model comes from the body: it must not spell a way into a tenant's pool, nor may one tenant's name begin another's.
+  if (r.model.find('/') != std::string_view::npos && r.tenant.empty()) return nullptr;
+  if (r.tenant.find('/') != std::string_view::npos) return nullptr;
+  if (r.tenant.empty()) return topology.find_pool(r.model);
   for (const PoolView& pool : topology.pools) {  // "<tenant>/<model>", compared without building the string
     const std::size_t slash = r.tenant.size();
     if (pool.name.size() == slash + 1 + r.model.size() && pool.name.starts_with(r.tenant) && pool.name[slash] == '/' &&
@@ -102,6 +107,11 @@ inline const PoolView* RouterCore::pool_of(const Topology& topology, const Reque
 
 // Threads overtake one another by microseconds; only a real step backwards is counted.
 inline Nanos RouterCore::clamp(Nanos now) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 61;  // 73 years: with any lease added it still fits
+  if (now.value < 0 || now.value > kMost) {
+    bump(counters_.clock_clamped, 1u);
+    now.value = last_now_.load(std::memory_order_relaxed);
+  }
   std::int64_t last = last_now_.load(std::memory_order_relaxed);
   while (now.value > last && !last_now_.compare_exchange_weak(last, now.value, std::memory_order_relaxed)) {}
   if (now.value >= last) return now;
@@ -165,6 +175,7 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
   slot.prompt_bytes = r.prompt_bytes;
   slot.routed_at = now.value;
   slot.lease_ns = p.topology->policy.lease.value;
+  slot.hash_rule = hash_rule_of(p.topology->policy);
   slot.tokens_per_block_milli = p.tokens_per_block_milli;
   slot.path.assign(p.path.begin(), p.path.end());
 
@@ -217,36 +228,52 @@ inline void RouterCore::drain(PoolState& pool, std::uint32_t limit, Nanos now) {
   }
 }
 
-inline void RouterCore::place(PoolState& pool, const TicketSlot& slot, Nanos now) {
+// nullptr: that replica is gone, or its blocks are hashed by another rule since: what the ticket holds can never match again.
+inline ModelledCache* RouterCore::cache_of(PoolState& pool, const TicketSlot& slot) const noexcept {
   ModelledCache& cache = pool.caches[slot.replica.slot];
-  if (cache.id != slot.replica || cache.residency == nullptr) return;  // that replica is gone
-  fit_capacity(slot, cache);
-  cache.residency->insert(slot.path, now);
+  const bool same = cache.id == slot.replica && cache.residency != nullptr && cache.hash_rule == slot.hash_rule;
+  return same ? &cache : nullptr;
+}
+
+inline void RouterCore::place(PoolState& pool, const TicketSlot& slot, Nanos now) {
+  ModelledCache* cache = cache_of(pool, slot);
+  if (cache == nullptr) return;
+  if (cache->tokens_per_block_milli == 0) cache->tokens_per_block_milli = slot.tokens_per_block_milli;
+  fit_capacity(*cache);
+  Residency& model = *cache->residency;
+  const std::uint64_t before = model.blocks() + model.evicted();
+  model.insert(slot.path, now);
+  // Text and token blocks hold different numbers of tokens: the mean of what came in is followed, not what is only touched.
+  const auto added = static_cast<std::int64_t>(model.blocks() + model.evicted() - before);
+  const auto quarter = static_cast<std::int64_t>(model.capacity() / 4 + 1);
+  cache->tokens_per_block_milli +=
+      (slot.tokens_per_block_milli - cache->tokens_per_block_milli) * added / (added + quarter);
 }
 
 // The engine had only `really` leading blocks of what was believed: what lies behind is gone there, siblings included. Since then it has
 // computed the prompt, so its own path is back. A shortfall also says that the cache is smaller than declared: trust shrinks by
 // 1/32 down to a quarter, and comes back by 1/512 per request that was predicted well.
 inline void RouterCore::correct(PoolState& pool, const TicketSlot& slot, std::size_t really, Nanos now) {
-  ModelledCache& cache = pool.caches[slot.replica.slot];
-  if (cache.id != slot.replica || cache.residency == nullptr) return;
+  ModelledCache* cache = cache_of(pool, slot);
+  if (cache == nullptr) return;
   const auto believed = static_cast<std::size_t>(slot.cached_tokens * 1'000 / slot.tokens_per_block_milli);
   if (really < believed) {
-    cache.trust_milli = std::max<std::int64_t>(250, cache.trust_milli - cache.trust_milli / 32);
-    cache.residency->truncate(slot.path, really);
+    cache->trust_milli = std::max<std::int64_t>(250, cache->trust_milli - cache->trust_milli / 32);
+    cache->residency->truncate(slot.path, really);
   } else {
-    cache.trust_milli = std::min<std::int64_t>(1'000, cache.trust_milli + 2);
+    cache->trust_milli = std::min<std::int64_t>(1'000, cache->trust_milli + 2);
   }
-  fit_capacity(slot, cache);
-  if (really < believed) cache.residency->insert(slot.path, now);
+  fit_capacity(*cache);
+  if (really < believed) cache->residency->insert(slot.path, now);
 }
 
-// Capacity in blocks of the kind that this pool sees; bytes per token drift, so only steps of 3 % are followed.
-inline void RouterCore::fit_capacity(const TicketSlot& slot, ModelledCache& cache) {
+// Capacity in blocks of the kinds that this replica sees. Only steps of 3 % change anything.
+inline void RouterCore::fit_capacity(ModelledCache& cache) {
+  if (cache.tokens_per_block_milli == 0) return;
+  const auto have = static_cast<std::int64_t>(cache.residency->capacity());
   const std::int64_t tokens = cache.capacity_tokens * cache.trust_milli / 1'000;
-  const auto blocks = static_cast<std::size_t>(std::max<std::int64_t>(1, tokens * 1'000 / slot.tokens_per_block_milli));
-  const std::size_t have = cache.residency->capacity();
-  if (blocks > have + have / 32 || blocks + blocks / 32 < have) cache.residency->set_capacity(blocks);
+  const std::int64_t want = std::max<std::int64_t>(1, tokens * 1'000 / cache.tokens_per_block_milli);
+  if (want > have + have / 32 || want + want / 32 < have) cache.residency->set_capacity(static_cast<std::size_t>(want));
 }
 
 inline bool RouterCore::first_token(Ticket ticket, Nanos now) {
@@ -284,6 +311,14 @@ inline void RouterCore::release_load(const TicketSlot& slot, TicketPhase was) no
   for (std::uint32_t i = 0; i < slot.hot_count; ++i) slot.pool->hot.leave(slot.hot_entries[i]);
   in_flight_.fetch_sub(1, relaxed);
   book.requests.fetch_sub(1, std::memory_order_release);  // last: a book with no requests may get a new tenant
+}
+
+// Counts come from other machines' answers: one absurd number must not spoil the sums. No request has 10^9 tokens.
+inline UsageCounts within_reason(UsageCounts usage) noexcept {
+  for (std::int64_t* count : {&usage.input_tokens, &usage.cached_tokens, &usage.output_tokens}) {
+    if (*count < 0 || *count > 1'000'000'000) *count = kUnknown;
+  }
+  return usage;
 }
 
 inline void RouterCore::learn(const TicketSlot& slot, const UsageCounts& usage) noexcept {
@@ -326,11 +361,16 @@ inline bool RouterCore::close(Ticket ticket, Outcome outcome, const UsageCounts*
     bump(counters_.late_calls, 1u);
     return false;
   }
+  if (outcome == Outcome::lease_expired && slot->lease_until.load(std::memory_order_relaxed) > now.value) {
+    TicketTable::set_phase(*slot, was);  // renewed between the look and the claim
+    return false;
+  }
   release_load(*slot, was);
   bump(counters_.outcomes[static_cast<std::size_t>(outcome) % kOutcomeCount], 1u);
   if (usage != nullptr) {
-    learn(*slot, *usage);
-    compare_cached(*slot, *usage, now);
+    const UsageCounts counts = within_reason(*usage);
+    learn(*slot, counts);
+    compare_cached(*slot, counts, now);
   }
   TicketTable::set_phase(*slot, TicketPhase::free);
   tickets_.release(slot->index);

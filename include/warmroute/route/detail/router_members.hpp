@@ -109,8 +109,9 @@ inline Status RouterCore::remove_replica(ReplicaId id, Nanos now) {
   const std::lock_guard lock(control_);
   const ReplicaView view = table_.copy();
   const ReplicaRow* row = view.find(id);
-  if (auto removed = table_.remove(id); !removed) return removed;
+  if (auto removed = table_.take_out(id); !removed) return removed;
   const Status built = rebuild(topology_.latest().policy);
+  if (built) table_.let_again(id);  // only now no new reader finds it in a topology
   forget_cache(id, row->spec, true);
   options_.log(LogLevel::info, "replica " + row->spec.name + " removed");
   return built;
@@ -126,7 +127,8 @@ inline Status RouterCore::update_replica(ReplicaId id, const ReplicaSpec& spec, 
     (void)table_.edit(id, [&](ReplicaSpec& s) { s = row->spec; });
     return built;
   }
-  if (row->spec.capacity_tokens != spec.capacity_tokens) model_cache(id, spec);
+  if (spec.role == Role::prefill) forget_cache(id, row->spec, true);
+  else model_cache(id, spec);  // the role or the capacity may have changed
   return {};
 }
 
@@ -185,6 +187,8 @@ inline void RouterCore::model_cache(ReplicaId id, const ReplicaSpec& spec) {
   }
   cache.id = id;
   cache.trust_milli = 1'000;
+  cache.tokens_per_block_milli = 0;
+  cache.hash_rule = hash_rule_of(policy);
   const auto blocks = static_cast<std::size_t>(std::max<std::int64_t>(1, cache.capacity_tokens / policy.block_size));
   cache.residency = std::make_unique<Residency>(
       pool.index, id, Tier::device, ResidencyOptions{.capacity_blocks = blocks, .ttl = policy.residency_ttl});

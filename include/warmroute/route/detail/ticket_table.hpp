@@ -40,6 +40,7 @@ struct TicketSlot {
   std::int64_t saved_ns = 0;  // prefill time that the predicted hit does not need
   std::int64_t routed_at = 0;
   std::int64_t lease_ns = 0;
+  std::uint64_t hash_rule = 0;             // how `path` is hashed, see hash_rule_of
   std::int64_t tokens_per_block_milli = 0;  // tokens per block of `path`, in thousandths
   std::uint32_t hot_count = 0;
   std::array<std::uint32_t, kMaxCheckpoints> hot_entries{};
@@ -143,7 +144,7 @@ class TicketTable {
   }
 
  private:
-  static constexpr std::size_t kKeptPath = 65'536;  // 512 KiB of hashes; longer ones are given back
+  static constexpr std::size_t kKeptPath = 16'384;  // 128 KiB of hashes; longer ones are given back
   static constexpr std::uint64_t word(std::uint64_t generation, TicketPhase phase) noexcept {
     return generation << 8 | static_cast<std::uint64_t>(phase);
   }
