@@ -23,9 +23,10 @@ int main() {
     Request request;
     request.token_ids = prompt;
     const Decision decision = router.route(request, now);  // load is booked from here on
-    const auto row = router.replicas()[decision.replica.slot];
+    const auto replica = router.replica(decision.replica);
+    if (!replica) return 1;
     std::printf("turn %d: %zu tokens -> %s, %lld cached (%s), first token expected in %.1f ms\n", turn, prompt.size(),
-                row.spec.name.c_str(), static_cast<long long>(decision.total_cached().value),
+                replica->name.c_str(), static_cast<long long>(decision.total_cached().value),
                 reason_name(decision.reason).data(), static_cast<double>(decision.expected_ttft().value) / 1e6);
 
     now += milliseconds(80);                   // ... the caller forwards the request ...

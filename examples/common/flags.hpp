@@ -4,10 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
 
 namespace warmroute::examples {
 
@@ -15,6 +17,19 @@ namespace warmroute::examples {
 /// message when a flag is unknown or malformed, and with the list of flags after --help.
 inline std::vector<std::string> parse_flags(int argc, char** argv, const std::string& usage) {
   absl::SetProgramUsageMessage(usage);
+  absl::FlagsUsageConfig config;  // --help lists the flags of this project's programs, wherever they were built
+  config.contains_help_flags = [](absl::string_view file) {
+    const std::string_view path(file.data(), file.size());
+    return path.find("examples/") != std::string_view::npos || path.find("benchmarks/") != std::string_view::npos;
+  };
+  config.normalize_filename = [](absl::string_view file) {
+    const std::string path(file.data(), file.size());
+    for (const char* folder : {"examples/", "benchmarks/"}) {
+      if (const std::size_t at = path.rfind(folder); at != std::string::npos) return path.substr(at);
+    }
+    return path;
+  };
+  absl::SetFlagsUsageConfig(config);
   std::vector<std::string> words(argv, argv + argc);
   for (std::size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
     if (words[i].rfind("--", 0) != 0) continue;

@@ -12,10 +12,15 @@ namespace dom = simdjson::dom;
 
 constexpr std::size_t kMostEventBytes = std::size_t{1} << 20;  // larger events are passed on unread
 
+constexpr std::int64_t kMostTokens = 1'000'000'000;  // of one request: more is a broken answer, and unknown
+
 void take_count(dom::object object, std::string_view name, std::int64_t& count) {
   std::int64_t value = 0;
   // A zero does not erase what was said before: Anthropic repeats the counts of the prompt as 0 at the end of a stream.
-  if (object[name].get(value) == simdjson::SUCCESS && value >= 0 && (value > 0 || count == kUnknown)) count = value;
+  if (object[name].get(value) == simdjson::SUCCESS && value >= 0 && value <= kMostTokens &&
+      (value > 0 || count == kUnknown)) {
+    count = value;
+  }
 }
 
 void take_cached(dom::object usage, std::string_view details, std::int64_t& cached) {

@@ -18,6 +18,7 @@ struct ReplicaConfig {
   ReplicaSpec spec;  ///< name, pool (the model), weight, rank, adapters, capacity, rates
   std::string host;
   std::uint16_t port = 0;
+  bool ranked = false;  ///< the configuration names its dp_rank, so the model server is told, rank 0 included
   std::string profile;  ///< hardware profile by name; empty = the common one
 };
 

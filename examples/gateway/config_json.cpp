@@ -41,6 +41,7 @@ void read_replica_member(std::string_view key, simdjson::dom::element value, Rep
     std::uint64_t rank = 0;
     if (value.get(rank) != simdjson::SUCCESS || rank > 65'535) return fault("must be an integer in 0..65535");
     replica.spec.dp_rank = static_cast<std::uint32_t>(rank);
+    replica.ranked = true;
     return;
   }
   if (value.get(string) != simdjson::SUCCESS) return fault("must be a string");

@@ -48,7 +48,7 @@ class Exchange {
 
   Awaitable<std::optional<Failure>> attempt(Choice& choice);
   Awaitable<std::optional<Failure>> send_and_read_head(const Upstream& upstream, std::optional<Parser>& parser);
-  Awaitable<examples::error_code> exchange_heads(const Upstream& upstream, Parser& parser);
+  Awaitable<examples::error_code> exchange_heads(const Upstream& upstream, std::optional<Parser>& parser);
   Awaitable<std::optional<Failure>> relay(Choice& choice, Parser& parser);
   void settle(Choice& choice, Parser& parser, AnswerReader& reader);
 

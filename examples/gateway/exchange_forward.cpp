@@ -15,6 +15,8 @@ namespace http = examples::http;
 using examples::error_code;
 using examples::into;
 
+constexpr std::uint32_t kMostHeadBytes = 64 * 1024;  // of an answer's head
+
 /// Sends the request to one replica and, if it answers with anything that the client should see, streams that through.
 /// returns: nothing when the client has its answer (or the ticket's end is settled); else what went wrong.
 Awaitable<std::optional<Exchange::Failure>> Exchange::attempt(Choice& choice) {
@@ -49,8 +51,7 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::send_and_read_head(const U
       if (error) co_return not_connected(error);
     }
     if (client_.gone()) co_return cancelled();
-    parser.emplace();
-    const error_code error = co_await exchange_heads(upstream, *parser);
+    const error_code error = co_await exchange_heads(upstream, parser);
     if (!error) co_return std::nullopt;
     const bool stale = upstream_->reused && !parser->got_some() && error != beast::error::timeout && !client_.gone();
     if (!stale) co_return broken(error, false);
@@ -59,20 +60,32 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::send_and_read_head(const U
   }
 }
 
-Awaitable<error_code> Exchange::exchange_heads(const Upstream& upstream, Parser& parser) {
+/// Sends the request and reads heads until the final one: 100 Continue and 103 Early Hints come before it and are not for the
+/// client. A server may answer (413, say) and close before it has read the whole request: then its answer counts, not the write.
+Awaitable<error_code> Exchange::exchange_heads(const Upstream& upstream, std::optional<Parser>& parser) {
   const auto request =
       upstream_request(request_, upstream.host + ":" + std::to_string(upstream.port), upstream.dp_rank);
   const std::shared_ptr<Connection> connection = upstream_;
   error_code error;
   connection->stream.expires_at(deadline_);
   co_await http::async_write(connection->stream, request, into(error));
-  if (error) co_return error;
+  const error_code write_error = error;
+  connection->broken_write = bool(write_error);
   sent_at_ = std::chrono::steady_clock::now();
-  parser.body_limit(std::numeric_limits<std::uint64_t>::max());
-  if (request_.method() == http::verb::head) parser.skip(true);
-  connection->stream.expires_at(token_deadline(false));
-  co_await http::async_read_header(connection->stream, connection->buffer, parser, into(error));
-  co_return error;
+  for (;;) {
+    parser.emplace();
+    parser->body_limit(std::numeric_limits<std::uint64_t>::max());
+    parser->header_limit(kMostHeadBytes);
+    if (write_error == beast::error::timeout) co_return write_error;
+    if (request_.method() == http::verb::head) parser->skip(true);
+    connection->stream.expires_at(write_error ? std::min(deadline_, sent_at_ + std::chrono::seconds(1))
+                                              : token_deadline(false));
+    co_await http::async_read_header(connection->stream, connection->buffer, *parser, into(error));
+    if (error) co_return write_error ? write_error : error;
+    const unsigned status = parser->get().result_int();
+    if (status >= 200) co_return error_code{};
+    if (status == 101) co_return http::error::bad_status;  // nobody asked for another protocol
+  }
 }
 
 /// Passes the answer on, piece by piece as it comes. The head waits for the first piece: a replica that dies in between has sent
@@ -133,7 +146,7 @@ void Exchange::settle(Choice& choice, Parser& parser, AnswerReader& reader) {
   }
   worker_.shared.fleet.report(*choice.upstream, {outcome, false, retry_after_of(parser.get()),
                                                  "status " + std::to_string(parser.get().result_int())});
-  if (parser.keep_alive() && upstream_->buffer.size() == 0)
+  if (parser.keep_alive() && upstream_->buffer.size() == 0 && !upstream_->broken_write)
     worker_.pool.give_back(*choice.upstream, std::exchange(upstream_, nullptr));
 }
 

@@ -27,7 +27,7 @@ Status Fleet::add_all() {
     upstream->name = replica.spec.name;
     upstream->host = replica.host;
     upstream->port = replica.port;
-    upstream->dp_rank = replica.spec.dp_rank;
+    if (replica.ranked) upstream->dp_rank = replica.spec.dp_rank;
     upstreams_.push_back(std::move(upstream));
   }
   return {};

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ struct Upstream {
   ReplicaId id;
   std::string name, host;
   std::uint16_t port = 0;
-  std::uint32_t dp_rank = 0;
+  std::optional<std::uint32_t> dp_rank;  ///< told to the model server where the configuration names it
 
   bool down = false;
   bool refused = false;       ///< a connection was refused in this downtime

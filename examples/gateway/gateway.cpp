@@ -166,9 +166,16 @@ Awaitable<bool> Gateway::Impl::answer(Worker& worker, Client& client, const Clie
   }
   client.begin_exchange(request, std::chrono::steady_clock::now() + config.client_timeout, nullptr);
   const bool may = serves_admin || target == "/health";  // that one is for load balancers in front
+  // The policy is for operators: on a port that strangers reach, it is neither shown nor changed.
+  const bool strangers = serves_clients && !asio::ip::make_address(config.address).is_loopback();
   AdminAnswer answer;
   answer.status = 404;
-  if (may) answer = answer_admin(worker, request);
+  if (may && strangers && target.substr(0, 7) == "/admin/") {
+    answer = {403, "application/json",
+              "{\"error\":{\"message\":\"set admin_port to reach this\",\"code\":\"not_permitted\"}}\n"};
+  } else if (may) {
+    answer = answer_admin(worker, request);
+  }
   co_await client.send(answer.status, answer.type, answer.body);
   co_return client.end_exchange();
 }

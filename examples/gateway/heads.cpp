@@ -30,19 +30,21 @@ bool one_connection_only(const http::fields& fields, const http::fields::value_t
 
 }  // namespace
 
-UpstreamRequest upstream_request(const ClientRequest& request, std::string_view host, std::uint32_t dp_rank) {
+UpstreamRequest upstream_request(const ClientRequest& request, std::string_view host,
+                                 std::optional<std::uint32_t> dp_rank) {
   UpstreamRequest out{request.method(), request.target(), 11};
   if (request.method() == http::verb::unknown) out.method_string(request.method_string());
   for (const auto& field : request) {
     const auto name = field.name();
     if (name == http::field::host || name == http::field::content_length || name == http::field::accept_encoding ||
-        name == http::field::expect || one_connection_only(request, field)) {
+        name == http::field::expect || one_connection_only(request, field) ||
+        beast::iequals(field.name_string(), "x-data-parallel-rank")) {  // the router chooses the rank, not the client
       continue;
     }
     out.insert(field.name(), field.name_string(), field.value());
   }
   out.set(http::field::host, beast::string_view(host.data(), host.size()));
-  if (dp_rank != 0) out.set("x-data-parallel-rank", std::to_string(dp_rank));
+  if (dp_rank) out.set("x-data-parallel-rank", std::to_string(*dp_rank));
   out.body() = {request.body().data(), request.body().size()};
   out.prepare_payload();
   return out;

@@ -1,6 +1,7 @@
 /// What a proxy does to the heads of requests and answers, and what a status code says about the replica that sent it.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "common/asio.hpp"
@@ -17,7 +18,8 @@ using UpstreamRequest = examples::http::request<examples::http::span_body<const 
 
 /// The client's request as the model server gets it: same method, target and body; heads that concern one connection only are left
 /// out, and compression is not asked for, since usage is read from the answer. lifetime: the body is the client's.
-UpstreamRequest upstream_request(const ClientRequest& request, std::string_view host, std::uint32_t dp_rank);
+UpstreamRequest upstream_request(const ClientRequest& request, std::string_view host,
+                                 std::optional<std::uint32_t> dp_rank);
 
 /// The model server's answer as the client gets it.
 ResponseHead client_head(const ResponseHead& head, std::string_view replica);

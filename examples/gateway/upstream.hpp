@@ -31,6 +31,7 @@ struct Connection {
   examples::beast::tcp_stream stream;
   examples::beast::flat_buffer buffer;
   TimePoint idle_since{};
+  bool broken_write = false;  ///< the request did not go out whole: never used again
   bool reused = false;
 };
 

@@ -29,6 +29,10 @@ struct Member {
 };
 
 void append_number(std::string& out, double value) {
+  if (std::fabs(value) < 1e15 && value == std::floor(value)) {  // 600000, not 6e+05
+    out += std::to_string(static_cast<std::int64_t>(value));
+    return;
+  }
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.17g", value);
   for (int digits = 1; digits < 17; ++digits) {  // the shortest form that reads back to the same value

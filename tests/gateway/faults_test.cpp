@@ -178,6 +178,28 @@ TEST(GatewayFaults, GarbageInsteadOfAnAnswerIsAFailure) {
   EXPECT_BOOKS_EMPTY(rig);
 }
 
+TEST(GatewayFaults, InterimAnswersAreNotTheAnswerAndNoClientGetsAnothersWords) {
+  FakeServer upstream([](FakeCall& c) {
+    c.write("HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n");
+    eventually([] { return false; }, std::chrono::milliseconds(20));  // so that it is read by itself
+    c.answer(200, R"({"for":")" + std::to_string(c.number) + R"("})");
+  });
+  Rig rig(config_for({upstream.port()}));
+  for (int i = 1; i <= 3; ++i) {
+    const Answer answer = rig.chat();
+    EXPECT_EQ(answer.status, 200u);
+    EXPECT_EQ(answer.body, R"({"for":")" + std::to_string(i) + R"("})");
+  }
+  EXPECT_BOOKS_EMPTY(rig);
+}
+
+TEST(GatewayFaults, AnotherProtocolThatNobodyAskedForIsAFailure) {
+  FakeServer odd([](FakeCall&c) { c.write("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n"); }), good(kGood);
+  Rig rig(config_for({odd.port(), good.port()}));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(rig.chat().status, 200u);
+  EXPECT_BOOKS_EMPTY(rig);
+}
+
 TEST(GatewayFaults, RetriesStayWithinTheirBudget) {
   const FakeServer::Script reset = [](FakeCall& c) { c.reset(); };
   FakeServer a(reset), b(reset);

@@ -154,6 +154,41 @@ TEST_F(RouterTest, ReleasesATicketThatFailsBeforeItsFirstToken) {
   EXPECT_EQ(l.requests + l.pending_tokens + l.pending_ns + l.context_tokens + l.decoding, 0);
 }
 
+TEST_F(RouterTest, TakesBackWhatARequestThatFailedEarlyWouldHaveCached) {
+  const ReplicaId a = add("a");
+  add("b");
+  Request r = tokens(prompt);
+  r.pinned = a;
+  for (const Outcome outcome :
+       {Outcome::connect_error, Outcome::backpressure, Outcome::replica_error, Outcome::client_error}) {
+    const Decision d = router.route(r, tick());
+    ASSERT_TRUE(router.fail(d.ticket, outcome, tick()));
+    EXPECT_EQ(router.peek(r, now).total_cached(), Tokens{0}) << outcome_name(outcome);
+  }
+  serve(r);
+  const Decision later = router.route(r, tick());  // what was there before stays
+  ASSERT_TRUE(router.fail(later.ticket, Outcome::connect_error, tick()));
+  EXPECT_EQ(router.peek(r, now).total_cached(), Tokens{1'584});
+  const auto other = ids(70'000, 1'600);
+  const Decision streaming = router.route(tokens(other), tick());  // computed: its first token came
+  router.first_token(streaming.ticket, tick());
+  ASSERT_TRUE(router.fail(streaming.ticket, Outcome::replica_error, tick()));
+  EXPECT_EQ(router.peek(tokens(other), now).best_cached_tokens, Tokens{1'584});
+}
+
+TEST_F(RouterTest, TakesAListOfAdaptersForTheWholeList) {
+  ReplicaSpec spec{.name = "a"};
+  spec.adapters = {"sql"};
+  const ReplicaId a = *router.add_replica(spec, now);
+  Request r = tokens(prompt);
+  r.adapter = "legal";
+  EXPECT_EQ(router.route(r, tick()).verdict, Verdict::no_adapter);
+  r.adapter = "sql";
+  EXPECT_EQ(router.route(r, tick()).replica, a);
+  EXPECT_EQ(router.replica(a)->name, "a");
+  EXPECT_EQ(router.replica(kNoReplica).code(), Code::stale);
+}
+
 TEST_F(RouterTest, ReleasesWhatACallerForgotWhenTheLeaseEnds) {
   const ReplicaId a = add("a");
   const Decision forgotten = router.route(tokens(prompt), tick());

@@ -14,7 +14,7 @@ namespace warmroute {
 /// How fast one replica's hardware is. A step of the engine takes max(floor, token * T) + pair * P + context * C + overhead
 /// for T tokens, P (new token, earlier token) pairs of causal attention and C attended tokens of decodes.
 /// units: nanoseconds and picoseconds. Integers, so that equal inputs give equal decisions everywhere.
-struct Rates {
+struct Rates {                           // the defaults are an 8B model on one H100; declare your own hardware
   std::int64_t floor_ns = 6'700'000;     ///< F: the shortest step
   std::int64_t token_ps = 24'000'000;    ///< a: one more token in a step
   std::int64_t pair_ps = 1'300;          ///< b: one (new token, earlier token) pair

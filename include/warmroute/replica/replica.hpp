@@ -35,7 +35,7 @@ struct ReplicaSpec {
       ring_id{};  ///< stable slot name on the ring; "" = the name, with "/<dp_rank>" behind it for ranks above 0
   Role role = Role::unified;
   double weight = 1.0;      ///< share of the ring and of the load bound, > 0; hardware speed belongs into `rates`
-  bool any_adapter = true;  ///< loads whatever is asked for; false: `adapters` is the whole list
+  bool any_adapter = true;  ///< loads whatever is asked for; a list in `adapters` or false: only what is listed
   std::vector<std::string> adapters{};
   std::vector<std::pair<std::string, std::string>> labels{};
   Rates rates{};
@@ -47,8 +47,10 @@ struct ReplicaSpec {
     if (!ring_id.empty()) return ring_id;
     return dp_rank == 0 ? name : name + "/" + std::to_string(dp_rank);
   }
+  /// A list of adapters is the whole list, whatever `any_adapter` says.
+  [[nodiscard]] bool takes_any_adapter() const noexcept { return any_adapter && adapters.empty(); }
   [[nodiscard]] bool carries(std::string_view adapter) const noexcept {
-    if (adapter.empty() || any_adapter) return true;
+    if (adapter.empty() || takes_any_adapter()) return true;
     for (const auto& a : adapters) {
       if (a == adapter) return true;
     }
@@ -65,7 +67,8 @@ inline Status validate(const ReplicaSpec& spec) {
     fault("name, pool and ring_id hold at most 1024 bytes");
   }
   if (!(std::isfinite(spec.weight) && spec.weight > 0 && spec.weight <= 1000)) fault("weight must lie in (0, 1000]");
-  if (spec.capacity_tokens < 0 || spec.capacity_tokens > 1'000'000'000'000) fault("capacity_tokens must lie in 0..10^12");
+  if (spec.capacity_tokens < 0 || spec.capacity_tokens > 1'000'000'000'000)
+    fault("capacity_tokens must lie in 0..10^12");
   const auto& r = spec.rates;
   const auto within = [](std::int64_t v, std::int64_t most) { return v >= 0 && v <= most; };
   if (!within(r.floor_ns, 10'000'000'000) || !within(r.token_ps, 100'000'000'000) || !within(r.pair_ps, 10'000'000) ||

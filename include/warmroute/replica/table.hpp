@@ -69,7 +69,8 @@ class ReplicaTable {
     if (slot == kNoReplica.slot) {
       return Error{Code::capacity,
                    "the table holds its " + std::to_string(slots_.size()) +
-                       " replicas (removed ones count until their last request is over and readers inside have left): raise max_replicas, or try again",
+                       " replicas (removed ones count until their last request is over and readers inside have left): "
+                       "raise max_replicas, or try again",
                    kNoOffset};
     }
     Slot& s = slots_[slot];

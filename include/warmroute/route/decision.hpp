@@ -19,10 +19,10 @@ enum class Verdict : std::uint8_t {
   no_pool = 2,            ///< no pool serves this model and there is no catch-all pool
   no_adapter = 3,         ///< no eligible replica carries the adapter
   all_excluded = 4,       ///< `excluded` or `pinned` left nothing
-  saturated = 5,          ///< every candidate is past the policy's limits; see retry_after
+  saturated = 5,          ///< reserved, not given yet: every candidate is past the policy's limits; see retry_after
   ticket_table_full = 6,  ///< more requests in flight than RouterOptions::max_tickets
-  not_permitted = 7,      ///< policy forbids every pool that could serve this request
-  no_permitted_pool = 8,  ///< no pool is allowed for this class
+  not_permitted = 7,      ///< reserved, not given yet: policy forbids every pool that could serve this request
+  no_permitted_pool = 8,  ///< reserved, not given yet: no pool is allowed for this class
 };
 constexpr std::string_view verdict_name(Verdict v) noexcept {
   switch (v) {
@@ -74,7 +74,7 @@ struct Decision {
   Reason reason = Reason::none;
   std::uint8_t fallback_count = 0;
   ReplicaId replica = kNoReplica;                       ///< where to send it (the decode replica of a pair)
-  ReplicaId prefill_replica = kNoReplica;               ///< set only when prefill runs elsewhere
+  ReplicaId prefill_replica = kNoReplica;               ///< reserved, not set yet: where prefill runs, if elsewhere
   std::array<ReplicaId, kMaxFallbacks> fallback_ids{};  ///< what to try next, best first
   Ticket ticket = kNoTicket;                            ///< kNoTicket from `peek` and when nothing was routed
 

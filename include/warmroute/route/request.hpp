@@ -39,7 +39,7 @@ struct Request {
 
   std::uint32_t class_id = 0;  ///< operator's label, echoed into decision and statistics
   std::int32_t priority = 0;   ///< larger is more urgent; carried for later policies
-  Nanos deadline{0};           ///< absolute, caller's clock; 0 = none
+  Nanos deadline{0};           ///< absolute, caller's clock; 0 = none; carried for later policies
   bool stream = false;
 
   std::span<const ReplicaId> excluded;  ///< never chosen: what a retry has already tried

@@ -80,6 +80,8 @@ class Router {
   /// A reading of the engine's metrics; block_tokens and block_count set the capacity of its residency. errors: stale, invalid_argument.
   Status signal(ReplicaId id, Signal kind, double value, Nanos now);
   [[nodiscard]] std::vector<ReplicaRow> replicas() const;
+  /// What is known of one replica: its name, address labels, health. Copies. errors: stale.
+  [[nodiscard]] Result<ReplicaSpec> replica(ReplicaId id) const;
 
   /// Picks a replica and books the request there. Hot. cost: one index look-up plus a few multiplications per replica.
   Decision route(const Request& request, Nanos now);
@@ -97,7 +99,8 @@ class Router {
   bool first_token(Ticket ticket, Nanos now);
   /// The request is over; cached_tokens repairs what is believed of that replica's cache. Hot. returns: as first_token.
   bool finish(Ticket ticket, const UsageCounts& usage, Nanos now);
-  /// The request is over without a whole answer. Nothing is learned from it but the outcome. Hot. returns: as first_token.
+  /// The request is over without a whole answer. Before its first token, an error also takes back what its prompt was
+  /// believed to add to that replica's cache. Hot. returns: as first_token.
   bool fail(Ticket ticket, Outcome outcome, Nanos now);
 
   /// Bounded upkeep for idle times: leases, TTLs, queued placements, reclamation. Every mutating call does some of it by itself.

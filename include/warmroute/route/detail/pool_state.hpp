@@ -14,10 +14,10 @@
 #include "warmroute/detail/epoch.hpp"
 #include "warmroute/prefix/index.hpp"
 #include "warmroute/prefix/residency.hpp"
+#include "warmroute/route/baselines.hpp"
 #include "warmroute/route/detail/inflight_prefixes.hpp"
 #include "warmroute/route/detail/placement_queue.hpp"
 #include "warmroute/route/detail/ticket_table.hpp"
-#include "warmroute/route/baselines.hpp"
 #include "warmroute/route/policy.hpp"
 #include "warmroute/types.hpp"
 
@@ -51,16 +51,18 @@ class RunningMean {
 };
 
 /// Identity of how blocks are hashed: blocks of another rule never match.
-inline std::uint64_t hash_rule_of(const Policy& policy) noexcept { return mix(policy.hash_seed ^ mix(policy.block_size)); }
+inline std::uint64_t hash_rule_of(const Policy& policy) noexcept {
+  return mix(policy.hash_seed ^ mix(policy.block_size));
+}
 
 /// The model of one replica's cache, and how far its declared capacity is trusted.
 struct ModelledCache {
   ReplicaId id;
   std::unique_ptr<Residency> residency;
-  std::int64_t capacity_tokens = 0;  // declared by engine, spec or policy
+  std::int64_t capacity_tokens = 0;         // declared by engine, spec or policy
   std::int64_t tokens_per_block_milli = 0;  // mean of what is placed there; 0 = nothing yet
-  std::uint64_t hash_rule = 0;          // of the policy it was made under
-  std::int64_t trust_milli = 1'000;  // effective capacity = declared * trust, moved by feedback in small steps
+  std::uint64_t hash_rule = 0;              // of the policy it was made under
+  std::int64_t trust_milli = 1'000;         // effective capacity = declared * trust, moved by feedback in small steps
 };
 
 struct PoolState {

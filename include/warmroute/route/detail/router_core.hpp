@@ -49,6 +49,7 @@ class RouterCore {
  private:
   // A note in a pool's placement queue: which ticket, and for a correction how many leading blocks the engine really had.
   static constexpr std::uint64_t kCorrection = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t kWithdrawal = std::uint64_t{1} << 62;
   static constexpr std::uint32_t kDrainPerCall = 64;
   static constexpr std::uint32_t kSweepPerCall = 2;
 
@@ -61,6 +62,7 @@ class RouterCore {
   void enqueue(PoolState& pool, std::uint32_t ticket_index, std::uint64_t note, Nanos now);
   void drain(PoolState& pool, std::uint32_t limit, Nanos now);
   void place(PoolState& pool, const TicketSlot& slot, Nanos now);
+  void withdraw(PoolState& pool, const TicketSlot& slot);
   void correct(PoolState& pool, const TicketSlot& slot, std::size_t really, Nanos now);
   ModelledCache* cache_of(PoolState& pool, const TicketSlot& slot) const noexcept;
   static void fit_capacity(ModelledCache& cache);
@@ -219,7 +221,9 @@ inline void RouterCore::drain(PoolState& pool, std::uint32_t limit, Nanos now) {
   for (std::uint32_t i = 0; i < limit && pool.queue.pop(note); ++i) {
     const auto index = static_cast<std::uint32_t>(note);
     const TicketSlot& slot = tickets_.at(index);
-    if ((note & kCorrection) != 0) {
+    if ((note & kWithdrawal) != 0) {
+      withdraw(pool, slot);
+    } else if ((note & kCorrection) != 0) {
       correct(pool, slot, static_cast<std::size_t>((note & ~kCorrection) >> 32), now);
     } else {
       place(pool, slot, now);
@@ -267,6 +271,16 @@ inline void RouterCore::correct(PoolState& pool, const TicketSlot& slot, std::si
   if (really < believed) cache->residency->insert(slot.path, now);
 }
 
+// The request failed before its first token: what it would have added was never computed. What others in flight share stays.
+inline void RouterCore::withdraw(PoolState& pool, const TicketSlot& slot) {
+  ModelledCache* cache = cache_of(pool, slot);
+  if (cache == nullptr) return;
+  const std::int64_t kept = std::max(slot.cached_tokens, slot.shared_tokens);
+  const auto blocks =
+      static_cast<std::size_t>((kept * 1'000 + slot.tokens_per_block_milli - 1) / slot.tokens_per_block_milli);
+  if (blocks < slot.path.size()) cache->residency->truncate(slot.path, blocks);
+}
+
 // Capacity in blocks of the kinds that this replica sees. Only steps of 3 % change anything.
 inline void RouterCore::fit_capacity(ModelledCache& cache) {
   if (cache.tokens_per_block_milli == 0) return;
@@ -311,6 +325,12 @@ inline void RouterCore::release_load(const TicketSlot& slot, TicketPhase was) no
   for (std::uint32_t i = 0; i < slot.hot_count; ++i) slot.pool->hot.leave(slot.hot_entries[i]);
   in_flight_.fetch_sub(1, relaxed);
   book.requests.fetch_sub(1, std::memory_order_release);  // last: a book with no requests may get a new tenant
+}
+
+// Failures after which a prompt without a first token is in no cache. A client that went away says nothing either way.
+inline bool never_computed(Outcome outcome) noexcept {
+  return outcome == Outcome::connect_error || outcome == Outcome::backpressure || outcome == Outcome::client_error ||
+         outcome == Outcome::replica_error;
 }
 
 // Counts come from other machines' answers: one absurd number must not spoil the sums. No request has 10^9 tokens.
@@ -371,6 +391,9 @@ inline bool RouterCore::close(Ticket ticket, Outcome outcome, const UsageCounts*
     const UsageCounts counts = within_reason(*usage);
     learn(*slot, counts);
     compare_cached(*slot, counts, now);
+  } else if (was == TicketPhase::prefill && never_computed(outcome) && !slot->path.empty()) {
+    slot->holders.fetch_add(1, std::memory_order_relaxed);
+    enqueue(*slot->pool, slot->index, kWithdrawal | slot->index, now);
   }
   TicketTable::set_phase(*slot, TicketPhase::free);
   tickets_.release(slot->index);

@@ -228,8 +228,8 @@ inline void RouterCore::advance(Nanos now) {
 inline std::string_view no_match_reason(const Prepared& p, const Request& r, const Scratch& scratch) {
   if (scratch.match.best() > 0) return {};
   if (p.path.empty())
-    return r.blocks.empty() && r.token_ids.empty() ? "the request carries no prompt blocks"
-                                                   : "the prompt is shorter than one block";
+    return r.blocks.empty() && r.token_ids.empty() && r.prompt_bytes <= 0 ? "the request carries no prompt blocks"
+                                                                          : "the prompt is shorter than one block";
   if (p.pool->state->index.statistics().memberships == 0) return "nothing is known of any cache in this pool yet";
   return "no replica has seen this first block under this adapter, salt and tenant, or it was evicted";
 }
@@ -372,6 +372,13 @@ inline Status Router::signal(ReplicaId id, Signal kind, double value, Nanos now)
   return core_->signal(id, kind, value, now);
 }
 inline std::vector<ReplicaRow> Router::replicas() const { return core_->replicas(); }
+inline Result<ReplicaSpec> Router::replica(ReplicaId id) const {
+  const std::vector<ReplicaRow> rows = core_->replicas();
+  for (const ReplicaRow& row : rows) {
+    if (row.id == id) return row.spec;
+  }
+  return Error{Code::stale, "no such replica: it was removed", kNoOffset};
+}
 inline Decision Router::route(const Request& request, Nanos now) { return core_->route(request, now); }
 inline void Router::route_batch(std::span<const Request> requests, std::span<Decision> decisions, Nanos now) {
   const std::size_t count = std::min(requests.size(), decisions.size());

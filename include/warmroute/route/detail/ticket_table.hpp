@@ -40,7 +40,7 @@ struct TicketSlot {
   std::int64_t saved_ns = 0;  // prefill time that the predicted hit does not need
   std::int64_t routed_at = 0;
   std::int64_t lease_ns = 0;
-  std::uint64_t hash_rule = 0;             // how `path` is hashed, see hash_rule_of
+  std::uint64_t hash_rule = 0;              // how `path` is hashed, see hash_rule_of
   std::int64_t tokens_per_block_milli = 0;  // tokens per block of `path`, in thousandths
   std::uint32_t hot_count = 0;
   std::array<std::uint32_t, kMaxCheckpoints> hot_entries{};

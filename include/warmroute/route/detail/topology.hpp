@@ -66,11 +66,11 @@ inline void add_candidates(PoolView& pool, const std::vector<ReplicaRow>& rows, 
     if (kind == pool.hardware.end()) kind = pool.hardware.insert(kind, row.spec.rates);
     const bool up = row.spec.health == Health::up;
     if (up) pool.plain.push_back(static_cast<std::uint32_t>(pool.candidates.size()));
-    pool.candidates.push_back({row.id, row.spec.health, row.spec.any_adapter,
+    pool.candidates.push_back({row.id, row.spec.health, row.spec.takes_any_adapter(),
                                static_cast<std::uint16_t>(kind - pool.hardware.begin()), &table.book(row.id.slot),
                                &row.spec});
     pool.any_up = pool.any_up || up;
-    pool.any_adapter = pool.any_adapter && row.spec.any_adapter;
+    pool.any_adapter = pool.any_adapter && row.spec.takes_any_adapter();
   }
 }
 
