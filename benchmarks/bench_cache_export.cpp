@@ -37,7 +37,7 @@ Nanos fill(Router& router, std::int64_t blocks, std::size_t own) {
       Request request;
       request.blocks = std::span(path).first(turn);
       request.pinned = rows[conversation % rows.size()].id;
-      router.fail(router.route(request, now += microseconds(10)).ticket, Outcome::client_error, now);
+      router.fail(router.route(request, now += microseconds(10)).ticket, Outcome::cancelled, now);
     }
   }
   router.advance(now);

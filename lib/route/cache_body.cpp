@@ -146,6 +146,7 @@ void read_replica(Reader& in, NamedReplicaCache& out) {
   c.capacity_tokens = in.amount(std::uint64_t{1} << 62, "capacity_tokens");
   c.capacity_blocks = in.varint(kMostBlocks, "capacity_blocks");
   c.trust_milli = in.amount(1'000, "trust");
+  c.tokens_per_block_milli = in.amount(1'000'000'000, "tokens per block");
   for (LearnedMean* mean : {&c.bytes_per_token, &c.output_tokens}) {
     mean->milli = in.amount(kMostMean, "learned mean");
     mean->count = in.amount(kMostMean, "weight of a learned mean");
@@ -170,6 +171,7 @@ void append_replica_cache(std::string& out, std::string_view pool, std::string_v
   append_count(out, cache.capacity_tokens);
   append_varint(out, cache.capacity_blocks);
   append_count(out, cache.trust_milli);
+  append_count(out, cache.tokens_per_block_milli);
   for (const LearnedMean* mean : {&cache.bytes_per_token, &cache.output_tokens}) {
     append_count(out, mean->milli);
     append_count(out, mean->count);

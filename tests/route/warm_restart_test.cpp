@@ -95,8 +95,8 @@ TEST(WarmRestart, ForgetsInTheSameOrderAfterwards) {
       Request request;
       request.blocks = path;
       request.pinned = row.id;
-      old.fail(old.route(request, a_now += milliseconds(1)).ticket, Outcome::client_error, a_now);
-      fresh.fail(fresh.route(request, b_now += milliseconds(1)).ticket, Outcome::client_error, b_now);
+      old.fail(old.route(request, a_now += milliseconds(1)).ticket, Outcome::cancelled, a_now);
+      fresh.fail(fresh.route(request, b_now += milliseconds(1)).ticket, Outcome::cancelled, b_now);
     }
     ASSERT_NO_FATAL_FAILURE(expect_same_beliefs(old, fresh, a_now, b_now)) << i;
   }
@@ -211,7 +211,7 @@ TEST(WarmRestart, BlocksAgeWhileTheProxyIsAway) {
   const auto place = [&](const std::vector<BlockHash>& path, Nanos now) {
     Request request;
     request.blocks = path;
-    old.fail(old.route(request, now).ticket, Outcome::client_error, now);
+    old.fail(old.route(request, now).ticket, Outcome::cancelled, now);
   };
   place(early, seconds(100));
   place(late, seconds(130));

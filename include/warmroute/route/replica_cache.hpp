@@ -23,11 +23,12 @@ struct ReplicaCache {
   std::uint32_t seed_digest = 0;  ///< hash_seed_digest of that policy
   Nanos taken_at{};               ///< on the clock of `tree`: ages count from here
 
-  std::int64_t capacity_tokens = 0;   ///< as declared by engine, spec or policy
-  std::uint64_t capacity_blocks = 0;  ///< what that came to in blocks, feedback included
-  std::int64_t trust_milli = 1'000;   ///< 250..1000
-  LearnedMean bytes_per_token{};      ///< of the pool; in thousandths of thousandths
-  LearnedMean output_tokens{};        ///< of the pool
+  std::int64_t capacity_tokens = 0;         ///< as declared by engine, spec or policy
+  std::uint64_t capacity_blocks = 0;        ///< what that came to in blocks, feedback included
+  std::int64_t trust_milli = 1'000;         ///< 250..1000
+  std::int64_t tokens_per_block_milli = 0;  ///< mean of what was placed there, in thousandths; 0 = nothing yet
+  LearnedMean bytes_per_token{};            ///< of the pool; in thousandths of thousandths
+  LearnedMean output_tokens{};              ///< of the pool
   CachedTree tree;
 };
 

@@ -48,6 +48,7 @@ inline Result<ReplicaCache> RouterCore::cached(ReplicaId id, Nanos now) const {
   out.capacity_tokens = cache.capacity_tokens;
   out.capacity_blocks = cache.residency->capacity();
   out.trust_milli = cache.trust_milli;
+  out.tokens_per_block_milli = cache.tokens_per_block_milli;
   cache.residency->copy(out.tree);
   return out;
 }
@@ -103,6 +104,7 @@ inline Result<RestoredCache> RouterCore::restore_cached(ReplicaId id, const Repl
     const double scale = static_cast<double>(cache.capacity_tokens) / static_cast<double>(from.capacity_tokens);
     const double blocks = static_cast<double>(from.capacity_blocks) * scale;
     cache.residency->set_capacity(static_cast<std::size_t>(std::clamp(blocks, 1.0, 1e12)));
+    cache.tokens_per_block_milli = std::clamp<std::int64_t>(from.tokens_per_block_milli, 0, 1'000'000'000);
   }
   constexpr Nanos kOldest = seconds(10LL * 365 * 86'400);
   away = std::clamp(away, Nanos{0}, kOldest);
