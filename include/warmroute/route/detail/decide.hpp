@@ -40,7 +40,7 @@ inline void rank_by_baseline(const Prepared& p, const Scratch& scratch, Ranking&
   for (const std::uint32_t i : scratch.eligible) {
     const Candidate& c = p.pool->candidates[i];
     const CostReplica r = cost_replica(p, scratch, c);
-    v.tie = mix(p.draw ^ c.id.slot);
+    if (rule == Algorithm::random) v.tie = mix(p.draw ^ c.id.slot);
     v.requests = r.requests;
     v.pending_tokens = c.book->pending_tokens.load(std::memory_order_relaxed);
     v.cached_tokens = r.cached_tokens;

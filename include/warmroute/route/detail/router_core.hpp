@@ -33,6 +33,7 @@ class RouterCore {
   Status clear_cache(ReplicaId id, Nanos now);
   Status signal(ReplicaId id, Signal kind, double value, Nanos now);
   std::vector<ReplicaRow> replicas() const { return table_.copy().rows; }
+  Result<ReplicaSpec> replica(ReplicaId id) const;
 
   Result<ReplicaCache> cached(ReplicaId id, Nanos now) const;
   Result<RestoredCache> restore_cached(ReplicaId id, const ReplicaCache& cache, Nanos now, Nanos away);

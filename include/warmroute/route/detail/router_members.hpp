@@ -83,6 +83,13 @@ inline Status RouterCore::set_policy(const Policy& policy) {
   return {};
 }
 
+inline Result<ReplicaSpec> RouterCore::replica(ReplicaId id) const {
+  const auto guard = domain_.pin();
+  const ReplicaRow* row = table_.view(guard).find(id);
+  if (row == nullptr) return Error{Code::stale, "no such replica: it was removed", kNoOffset};
+  return row->spec;
+}
+
 inline Policy RouterCore::policy() const {
   const auto guard = domain_.pin();
   return topology_.read(guard).policy;
@@ -372,13 +379,7 @@ inline Status Router::signal(ReplicaId id, Signal kind, double value, Nanos now)
   return core_->signal(id, kind, value, now);
 }
 inline std::vector<ReplicaRow> Router::replicas() const { return core_->replicas(); }
-inline Result<ReplicaSpec> Router::replica(ReplicaId id) const {
-  const std::vector<ReplicaRow> rows = core_->replicas();
-  for (const ReplicaRow& row : rows) {
-    if (row.id == id) return row.spec;
-  }
-  return Error{Code::stale, "no such replica: it was removed", kNoOffset};
-}
+inline Result<ReplicaSpec> Router::replica(ReplicaId id) const { return core_->replica(id); }
 inline Decision Router::route(const Request& request, Nanos now) { return core_->route(request, now); }
 inline void Router::route_batch(std::span<const Request> requests, std::span<Decision> decisions, Nanos now) {
   const std::size_t count = std::min(requests.size(), decisions.size());

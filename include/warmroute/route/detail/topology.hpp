@@ -99,9 +99,6 @@ inline Result<std::shared_ptr<const HashRing>> ring_of(const PoolView& pool, con
       policy.ring_points == policy_before->ring_points) {
     const auto old = before->ring->members();
     if (std::equal(members.begin(), members.end(), old.begin(), old.end())) return before->ring;
-  }
-  if (before != nullptr && before->ring != nullptr && policy.ring_seed == policy_before->ring_seed &&
-      policy.ring_points == policy_before->ring_points) {
     if (auto changed = ring_of_one_change(*before->ring, members)) return changed;
   }
   RingOptions options;
