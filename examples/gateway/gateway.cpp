@@ -23,12 +23,8 @@ using examples::into;
 using examples::tcp;
 
 RequestBodyOptions Shared::body_options() const {
-  const Policy policy = router.policy();
-  RequestBodyOptions options;
+  RequestBodyOptions options = warmroute::body_options(router.policy());
   options.max_bytes = static_cast<std::size_t>(config.max_body_bytes);
-  options.block_size = policy.block_size;
-  options.hash_seed = policy.hash_seed;
-  options.isolation = policy.isolation;
   if (config.tokenizer == "toy") options.tokenizer = {nullptr, examples::toy_encode};
   return options;
 }

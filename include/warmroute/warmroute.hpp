@@ -44,6 +44,7 @@
 #include "warmroute/ring/movement.hpp"
 #include "warmroute/route/affinity.hpp"
 #include "warmroute/route/baselines.hpp"
+#include "warmroute/route/cache_events.hpp"
 #include "warmroute/route/cache_export.hpp"
 #include "warmroute/route/cost.hpp"
 #include "warmroute/route/decision.hpp"

@@ -128,6 +128,13 @@ void times(Page& page, const RouterStatistics& s) {
   page.sample().label("part", "hit").value(static_cast<double>(s.saved_prefill_ns) / 1e9);
 }
 
+void events(Page& page, const RouterStatistics& s) {
+  page.family("warmroute_event_blocks_total", "counter", "Blocks in engines' events, by what came of them.");
+  page.sample().label("result", "stored").value(s.event_blocks_stored);
+  page.sample().label("result", "removed").value(s.event_blocks_removed);
+  page.sample().label("result", "orphan").value(s.event_orphans);
+}
+
 void pools(Page& page, const RouterStatistics& s) {
   const auto each = [&](std::string_view name, std::string_view help, auto field) {
     page.family(name, "gauge", help);
@@ -165,6 +172,8 @@ void replicas(Page& page, const RouterStatistics& s) {
        [](const auto& r) { return r.load.foreign_requests; });
   each("warmroute_replica_believed_blocks", "Blocks believed to be in its cache.",
        [](const auto& r) { return r.believed_blocks; });
+  each("warmroute_replica_reported", "1 when its engine sends cache events.",
+       [](const auto& r) { return std::int64_t{r.reported}; });
   each("warmroute_replica_capacity_blocks", "Effective capacity of that model.",
        [](const auto& r) { return r.capacity_blocks; });
 }
@@ -181,6 +190,7 @@ void append_prometheus(const RouterStatistics& statistics, std::string& out) {
   requests(page, statistics);
   tokens(page, statistics);
   times(page, statistics);
+  events(page, statistics);
   pools(page, statistics);
   replicas(page, statistics);
 }

@@ -50,21 +50,21 @@ struct RequestBodyOptions {
   std::uint32_t max_depth = 1024;                 ///< nested objects and lists; never more than kMaxBodyDepth
   std::uint32_t block_size = 16;                  ///< units: tokens, 1..512
   std::uint64_t hash_seed = kDynamoHashSeed;
-  Tokenizer
-      tokenizer{};  /// returns: the options under which bodies are hashed as this policy's router expects. Blocks of another size or seed never match.
-  inline RequestBodyOptions body_options(const Policy& policy) {
-    RequestBodyOptions options;
-    options.block_size = policy.block_size;
-    options.hash_seed = policy.hash_seed;
-    options.isolation = policy.isolation;
-    return options;
-  }
-  ///< without one, and without ids in the body, blocks are of text
+  Tokenizer tokenizer{};                  ///< without one, and without ids in the body, blocks are of text
   std::string_view tenant{};              ///< isolation key, from the verified key, never from the body; empty = none
   std::string_view adapter{};             ///< set by the caller (e.g. split off the model's name); beats the body's
   Isolation isolation = Isolation::salt;  ///< `none` leaves tenants out of the hashes; salts always count
 };
 inline constexpr std::uint32_t kMaxBodyDepth = 4096;
+
+/// returns: the options under which bodies are hashed as this policy's router expects. Blocks of another size or seed never match.
+inline RequestBodyOptions body_options(const Policy& policy) {
+  RequestBodyOptions options;
+  options.block_size = policy.block_size;
+  options.hash_seed = policy.hash_seed;
+  options.isolation = policy.isolation;
+  return options;
+}
 
 /// What the prompt was given as.
 enum class PromptKind : std::uint8_t { chat = 0, text = 1, tokens = 2, embedding = 3 };

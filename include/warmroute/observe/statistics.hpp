@@ -53,6 +53,7 @@ struct ReplicaStatistics {
   LoadReading load;
   std::uint64_t believed_blocks = 0;  ///< in the residency model
   std::uint64_t capacity_blocks = 0;  ///< effective, after feedback
+  bool reported = false;              ///< its engine sends events: nothing is believed beside them
 };
 
 struct PoolStatistics {
@@ -89,6 +90,10 @@ struct RouterStatistics {
   std::int64_t predicted_wait_ns = 0;  ///< sums over requests with a first token
   std::int64_t predicted_prefill_ns = 0;
   std::int64_t saved_prefill_ns = 0;  ///< prefill time that predicted hits did not need
+
+  std::uint64_t event_blocks_stored = 0;   ///< as engines reported them, those held already included
+  std::uint64_t event_blocks_removed = 0;  ///< of those reported as removed, the ones that were held
+  std::uint64_t event_orphans = 0;         ///< blocks whose parent was unknown: not stored
 
   std::vector<PoolStatistics> pools;
   std::vector<ReplicaStatistics> replicas;

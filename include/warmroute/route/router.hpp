@@ -22,6 +22,7 @@
 #include "warmroute/observe/statistics.hpp"
 #include "warmroute/replica/table.hpp"
 #include "warmroute/result.hpp"
+#include "warmroute/route/cache_events.hpp"
 #include "warmroute/route/decision.hpp"
 #include "warmroute/route/explain.hpp"
 #include "warmroute/route/policy.hpp"
@@ -79,6 +80,12 @@ class Router {
   Status clear_cache(ReplicaId id, Nanos now);
   /// A reading of the engine's metrics; block_tokens and block_count set the capacity of its residency. errors: stale, invalid_argument.
   Status signal(ReplicaId id, Signal kind, double value, Nanos now);
+  /// An engine's event: these blocks are held now (route/cache_events.hpp). The first one makes the replica a reported one.
+  /// errors: stale; unsupported (role prefill); invalid_argument (sizes); not_found (unknown parent: nothing stored, counted);
+  /// capacity (the index is full: the leading part is kept). alloc: none but the index's own. cost: bench_index, StoreEvent.
+  Status blocks_stored(ReplicaId id, const StoredBlocks& stored, Nanos now);
+  /// An engine's event: these are gone, in any order; unknown names are skipped. returns: how many were held. errors: stale, unsupported.
+  Result<std::size_t> blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);
   [[nodiscard]] std::vector<ReplicaRow> replicas() const;
   /// What is known of one replica: its name, address labels, health. Copies. errors: stale.
   [[nodiscard]] Result<ReplicaSpec> replica(ReplicaId id) const;

@@ -63,6 +63,12 @@ struct ModelledCache {
   std::int64_t tokens_per_block_milli = 0;  // mean of what is placed there; 0 = nothing yet
   std::uint64_t hash_rule = 0;              // of the policy it was made under
   std::int64_t trust_milli = 1'000;         // effective capacity = declared * trust, moved by feedback in small steps
+  std::atomic<std::uint32_t> reported_generation{
+      0};  // of the tenant whose engine sends events; set under `placing`, read anywhere
+
+  [[nodiscard]] bool reported() const noexcept {
+    return reported_generation.load(std::memory_order_relaxed) == id.generation && id.valid();
+  }
 };
 
 struct PoolState {

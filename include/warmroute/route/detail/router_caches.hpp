@@ -88,6 +88,7 @@ inline Result<RestoredCache> RouterCore::restore_cached(ReplicaId id, const Repl
   if (cache.id != id || cache.residency == nullptr) {
     return Error{Code::stale, "that replica was removed: nothing is believed of its cache", kNoOffset};
   }
+  if (cache.reported()) return RestoredCache{from.tree.blocks.size(), 0};  // its engine says by itself what it holds
   const auto in_range = [](const LearnedMean& mean, std::int64_t most) {
     return mean.milli >= 0 && mean.milli <= most;
   };

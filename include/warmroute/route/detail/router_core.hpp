@@ -32,6 +32,8 @@ class RouterCore {
   Status update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now);
   Status clear_cache(ReplicaId id, Nanos now);
   Status signal(ReplicaId id, Signal kind, double value, Nanos now);
+  Status blocks_stored(ReplicaId id, const StoredBlocks& stored, Nanos now);
+  Result<std::size_t> blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);
   std::vector<ReplicaRow> replicas() const { return table_.copy().rows; }
   Result<ReplicaSpec> replica(ReplicaId id) const;
 
@@ -75,6 +77,7 @@ class RouterCore {
   void model_cache(ReplicaId id, const ReplicaSpec& spec);
   void forget_cache(ReplicaId id, const ReplicaSpec& spec, bool gone);
   Result<PoolState*> pool_with_model(ReplicaId id) const;
+  Result<PoolState*> reported_pool(const Topology& topology, ReplicaId id);
 
   RouterOptions options_;
   EpochDomain domain_;
@@ -233,11 +236,12 @@ inline void RouterCore::drain(PoolState& pool, std::uint32_t limit, Nanos now) {
   }
 }
 
-// nullptr: that replica is gone, or its blocks are hashed by another rule since: what the ticket holds can never match again.
+// nullptr: that replica is gone, its engine reports its cache by itself, or its blocks are hashed by another rule since: what the
+// ticket holds can never match again.
 inline ModelledCache* RouterCore::cache_of(PoolState& pool, const TicketSlot& slot) const noexcept {
   ModelledCache& cache = pool.caches[slot.replica.slot];
   const bool same = cache.id == slot.replica && cache.residency != nullptr && cache.hash_rule == slot.hash_rule;
-  return same ? &cache : nullptr;
+  return same && !cache.reported() ? &cache : nullptr;
 }
 
 inline void RouterCore::place(PoolState& pool, const TicketSlot& slot, Nanos now) {

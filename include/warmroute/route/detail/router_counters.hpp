@@ -58,6 +58,9 @@ struct RouterCounters {
   Sum predicted_wait_ns{0};
   Sum predicted_prefill_ns{0};
   Sum saved_prefill_ns{0};
+  alignas(kCacheLine) Counter event_blocks_stored{0};  // written by blocks_stored and blocks_removed
+  Counter event_blocks_removed{0};
+  Counter event_orphans{0};
 };
 
 }  // namespace warmroute::detail

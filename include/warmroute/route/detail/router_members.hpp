@@ -9,6 +9,7 @@
 
 #include "warmroute/route/detail/router_caches.hpp"
 #include "warmroute/route/detail/router_core.hpp"
+#include "warmroute/route/detail/router_events.hpp"
 
 namespace warmroute::detail {
 
@@ -329,6 +330,9 @@ inline RouterStatistics RouterCore::statistics() const {
   s.predicted_wait_ns = get(counters_.predicted_wait_ns);
   s.predicted_prefill_ns = get(counters_.predicted_prefill_ns);
   s.saved_prefill_ns = get(counters_.saved_prefill_ns);
+  s.event_blocks_stored = get(counters_.event_blocks_stored);
+  s.event_blocks_removed = get(counters_.event_blocks_removed);
+  s.event_orphans = get(counters_.event_orphans);
   const std::lock_guard lock(control_);
   const Topology& topology = topology_.latest();
   s.policy_version = topology.policy.version;
@@ -349,6 +353,7 @@ inline RouterStatistics RouterCore::statistics() const {
       if (cache.id == row.id && cache.residency != nullptr) {
         r.believed_blocks = cache.residency->blocks();
         r.capacity_blocks = cache.residency->capacity();
+        r.reported = cache.reported();
       }
     }
     s.replicas.push_back(std::move(r));
@@ -377,6 +382,12 @@ inline Status Router::update_replica(ReplicaId id, const ReplicaSpec& spec, Nano
 inline Status Router::clear_cache(ReplicaId id, Nanos now) { return core_->clear_cache(id, now); }
 inline Status Router::signal(ReplicaId id, Signal kind, double value, Nanos now) {
   return core_->signal(id, kind, value, now);
+}
+inline Status Router::blocks_stored(ReplicaId id, const StoredBlocks& stored, Nanos now) {
+  return core_->blocks_stored(id, stored, now);
+}
+inline Result<std::size_t> Router::blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now) {
+  return core_->blocks_removed(id, tier, ids, now);
 }
 inline std::vector<ReplicaRow> Router::replicas() const { return core_->replicas(); }
 inline Result<ReplicaSpec> Router::replica(ReplicaId id) const { return core_->replica(id); }

@@ -1,0 +1,89 @@
+/// Router::blocks_stored and blocks_removed: what engines say of their caches, written into the pool's index.
+/// Locks: the index's own; `placing` once per replica, when its first event ends what was believed. Readers see one Topology.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "warmroute/prefix/block_hash.hpp"
+#include "warmroute/route/cache_events.hpp"
+#include "warmroute/route/detail/router_core.hpp"
+
+namespace warmroute::detail {
+
+// The pool whose index takes this replica's blocks, reported from now on.
+inline Result<PoolState*> RouterCore::reported_pool(const Topology& topology, ReplicaId id) {
+  const auto row = std::lower_bound(topology.rows.begin(), topology.rows.end(), id.slot,
+                                    [](const ReplicaRow& r, std::uint32_t slot) { return r.id.slot < slot; });
+  if (row == topology.rows.end() || row->id != id) {
+    return Error{Code::stale, "events of a replica that was removed: nothing was stored", kNoOffset};
+  }
+  if (row->spec.role == Role::prefill) {
+    return Error{Code::unsupported, "replica '" + row->spec.name + "' only prefills: its cache is not modelled",
+                 kNoOffset};
+  }
+  PoolState& pool = *topology.exact_pool(row->spec.pool)->state;
+  ModelledCache& cache = pool.caches[id.slot];
+  if (cache.reported_generation.load(std::memory_order_acquire) == id.generation) return &pool;
+  const std::lock_guard placing(pool.placing);
+  if (cache.id == id && cache.residency != nullptr) cache.residency->clear();
+  cache.reported_generation.store(id.generation, std::memory_order_release);
+  return &pool;
+}
+
+inline Status RouterCore::blocks_stored(ReplicaId id, const StoredBlocks& stored, Nanos now) {
+  clamp(now);
+  const auto guard = domain_.pin();
+  const Topology& topology = topology_.read(guard);
+  const Policy& policy = topology.policy;
+  const std::size_t count = stored.ids.size();
+  const bool hashed = !stored.blocks.empty() || count == 0;
+  if (hashed
+          ? stored.blocks.size() != count
+          : stored.token_ids.size() / policy.block_size != count || stored.token_ids.size() % policy.block_size != 0) {
+    return Error{Code::invalid_argument,
+                 std::to_string(count) + " ids need as many blocks, or " + std::to_string(policy.block_size) +
+                     " token ids each (the policy's block_size): got " + std::to_string(stored.blocks.size()) +
+                     " blocks and " + std::to_string(stored.token_ids.size()) + " token ids",
+                 kNoOffset};
+  }
+  auto pool = reported_pool(topology, id);
+  if (!pool) return pool.error();
+  HashSpace space{policy.hash_seed, stored.adapter, stored.cache_salt,
+                  policy.isolation == Isolation::none ? std::string_view{} : stored.tenant, false};
+  const std::uint64_t seed = hashed ? 0 : block_seed(space);
+  std::array<BlockHash, 128> hashes;  // token ids are hashed piece by piece, so that no event is too long for the stack
+  std::optional<EngineHash> parent = stored.parent;
+  for (std::size_t at = 0; at < count || at == 0;) {
+    const std::size_t n = hashed ? count : std::min(count - at, hashes.size());
+    std::span<const BlockHash> blocks = stored.blocks;
+    if (!hashed) {
+      const auto tokens = stored.token_ids.subspan(at * policy.block_size, n * policy.block_size);
+      blocks = {hashes.data(), hash_token_blocks(tokens, policy.block_size, seed, hashes)};
+    }
+    const Status done =
+        (*pool)->index.store_event(id, stored.tier, parent ? &*parent : nullptr, stored.ids.subspan(at, n), blocks);
+    if (done.code() == Code::not_found) bump(counters_.event_orphans, n);
+    if (!done) return done;
+    bump(counters_.event_blocks_stored, n);
+    if (n == 0) break;
+    at += n;
+    parent = stored.ids[at - 1];
+  }
+  return {};
+}
+
+inline Result<std::size_t> RouterCore::blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids,
+                                                      Nanos now) {
+  clamp(now);
+  const auto guard = domain_.pin();
+  auto pool = reported_pool(topology_.read(guard), id);
+  if (!pool) return pool.error();
+  const std::size_t removed = (*pool)->index.remove_event(id, tier, ids);
+  bump(counters_.event_blocks_removed, removed);
+  return removed;
+}
+
+}  // namespace warmroute::detail
