@@ -24,6 +24,8 @@ enum class Code : std::int32_t {
   unsupported = 7,
   io = 8,
   internal = 9,
+  out_of_memory = 10,  ///< through C only: C++ throws std::bad_alloc
+  abi_mismatch = 11,   ///< through C only: header and library are of different ABI versions
   // bytes that came in from outside
   invalid_json = 20,
   invalid_utf8 = 21,
@@ -52,6 +54,8 @@ constexpr std::string_view code_name(Code code) noexcept {
     case Code::unsupported: return "unsupported";
     case Code::io: return "io";
     case Code::internal: return "internal";
+    case Code::out_of_memory: return "out_of_memory";
+    case Code::abi_mismatch: return "abi_mismatch";
     case Code::invalid_json: return "invalid_json";
     case Code::invalid_utf8: return "invalid_utf8";
     case Code::invalid_unicode: return "invalid_unicode";

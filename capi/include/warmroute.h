@@ -1,0 +1,873 @@
+/* warmroute: decides, inside your process, which LLM replica serves a request. The C interface.
+ *
+ *   1 Library      versions, status, errors, strings
+ *   2 Prefix       block hashes; the index: which replica holds which leading blocks
+ *   3 Ring         consistent hashing with weights and bounded load
+ *   4 Policy       every knob
+ *   5 Replicas     a router's members, their health, signals and cache events
+ *   6 Requests     what is asked: token ids, block hashes, or a JSON body
+ *   7 Routing      route, peek, explain, tickets; one by one and in batches
+ *   8 Observation  statistics, Prometheus text
+ *
+ * Rules that hold everywhere:
+ * - Calls that can fail return a wr_status; 0 is success. The optional last argument `err` (NULL is fine) then says what is wrong,
+ *   where, and what to do. On failure every other output is as it was and nothing needs to be freed. Nothing is thrown or printed.
+ * - A struct begins with `struct_size`; start from its WR_..._INIT. Fields are only ever added at the end: an older caller's shorter
+ *   struct is read as if the rest had its INIT value, a newer caller's longer one is refused only if it sets what this library does not know.
+ * - Outcomes that policy foresees ("no replica is up") are verdicts of a wr_decision, not failures.
+ * - Times are nanoseconds of one monotonic clock of yours, passed in; the library reads none. It opens no socket and starts no thread.
+ * - Strings are (pointer, size), need no terminating NUL, and are read during the call only.
+ * - A `const` handle may be used by any number of threads at once; a mutable one by one at a time, unless its call says "threads: any".
+ *   `_free` takes NULL, and nothing may use the handle at that time or later.
+ * - "Hot" calls wait for no writer and allocate nothing once warm.
+ * - Enumerations travel as uint32_t, status as int32_t; numbers are fixed and only appended: tolerate unknown ones.
+ */
+#ifndef WARMROUTE_H
+#define WARMROUTE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WR_VERSION_MAJOR 0
+#define WR_VERSION_MINOR 1
+#define WR_VERSION_PATCH 0
+/** Of the binary interface; the shared library's SOVERSION. Equal numbers fit each other, whatever the release. */
+#define WR_ABI_VERSION 1
+
+#if defined(WR_API)
+/* chosen by the build */
+#elif defined(_WIN32)
+#define WR_API __declspec(dllimport)
+#elif defined(__GNUC__)
+#define WR_API __attribute__((visibility("default")))
+#else
+#define WR_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ==================================================================== 1 Library */
+
+/** 0, or what went wrong. */
+typedef int32_t wr_status;
+enum {
+  WR_STATUS_OK = 0,
+  /* the caller's arguments or the state of the object */
+  WR_STATUS_INVALID_ARGUMENT = 1,
+  WR_STATUS_NOT_FOUND = 2,
+  WR_STATUS_ALREADY_EXISTS = 3,
+  WR_STATUS_OUT_OF_RANGE = 4,
+  WR_STATUS_CAPACITY = 5, /* a configured limit, or your buffer, is too small */
+  WR_STATUS_STALE = 6,    /* the id or ticket names something that was removed or released */
+  WR_STATUS_UNSUPPORTED = 7,
+  WR_STATUS_IO = 8,
+  WR_STATUS_INTERNAL = 9,
+  WR_STATUS_OUT_OF_MEMORY = 10,
+  WR_STATUS_ABI_MISMATCH = 11, /* header and library are not of the same WR_ABI_VERSION */
+  /* bytes that came in from outside; wr_error.offset says where */
+  WR_STATUS_INVALID_JSON = 20,
+  WR_STATUS_INVALID_UTF8 = 21,
+  WR_STATUS_INVALID_UNICODE = 22,
+  WR_STATUS_TOO_DEEP = 23,
+  WR_STATUS_TOO_LARGE = 24,
+  WR_STATUS_NOT_AN_OBJECT = 25,
+  WR_STATUS_MISSING_FIELD = 26,
+  WR_STATUS_WRONG_TYPE = 27,
+  WR_STATUS_VALUE_OUT_OF_RANGE = 28,
+  WR_STATUS_INVALID_VALUE = 29,
+  WR_STATUS_EMPTY_PROMPT = 30,
+  WR_STATUS_MALFORMED = 31
+};
+
+/** returns: the status' name, e.g. "not_found"; "unknown" for others. lifetime: static. threads: any. since: 0.1.0 */
+WR_API const char* wr_status_text(wr_status status);
+/** returns: the library's release, e.g. "0.1.0". lifetime: static. threads: any. since: 0.1.0 */
+WR_API const char* wr_version(void);
+/** returns: WR_ABI_VERSION of the library that is loaded. threads: any. since: 0.1.0 */
+WR_API uint32_t wr_abi_version(void);
+
+#define WR_NO_OFFSET UINT64_MAX
+#define WR_ERROR_MESSAGE_SIZE 512
+
+/** Detail of one failure, in your memory. Untouched when the call succeeds. */
+typedef struct wr_error {
+  uint32_t struct_size;
+  wr_status status;
+  uint64_t offset; /* units: bytes from the start of the input; WR_NO_OFFSET where that does not apply */
+  char message[WR_ERROR_MESSAGE_SIZE]; /* UTF-8, NUL-terminated, cut if longer */
+} wr_error;
+#define WR_ERROR_INIT {sizeof(wr_error), WR_STATUS_OK, WR_NO_OFFSET, {0}}
+
+/** Bytes or UTF-8 of yours. {NULL, 0} is empty. */
+typedef struct wr_str {
+  const char* data;
+  size_t size;
+} wr_str;
+#define WR_STR_INIT {NULL, 0}
+
+/** One replica as a router numbers it: slots are used again, generations tell their tenants apart. */
+typedef struct wr_replica_id {
+  uint32_t slot;
+  uint32_t generation;
+} wr_replica_id;
+#define WR_NO_SLOT UINT32_MAX
+#define WR_NO_REPLICA_INIT {WR_NO_SLOT, 0}
+
+/** The handle of one routed request; 0 is never issued. */
+typedef uint64_t wr_ticket;
+
+/** A count that is not known. */
+#define WR_UNKNOWN (-1)
+
+/** Where in a replica's memory hierarchy a block lies. */
+enum { WR_TIER_DEVICE = 0, WR_TIER_HOST = 1, WR_TIER_DISK = 2 };
+
+/** units: wr_log levels. */
+enum { WR_LOG_DEBUG = 0, WR_LOG_INFO = 1, WR_LOG_WARNING = 2, WR_LOG_ERROR = 3 };
+/** Called on any thread that calls into the router, possibly under one of its locks: it must not call back. `message` lives until it returns. */
+typedef void (*wr_log_fn)(void* user, uint32_t level, wr_str message);
+
+/* Text results: `buf` takes `cap` bytes, `*needed` gets what the whole needs, terminating NUL included. buf NULL asks for the size (OK).
+   Too small: WR_STATUS_CAPACITY, `*needed` is set, `buf` is untouched. */
+
+/* ==================================================================== 2 Prefix */
+
+/** Seed of Dynamo's block hashes, and always of the sequence chain. */
+#define WR_DYNAMO_HASH_SEED 1337u
+/** units: bytes of canonical prompt text per block, where there are no token ids. */
+#define WR_TEXT_BLOCK_BYTES 64u
+#define WR_MAX_BLOCK_TOKENS 512u
+
+/** What may never match one another; empty members are absent. */
+typedef struct wr_hash_space {
+  uint32_t struct_size;
+  uint32_t text; /* 1: blocks of text; 0: of token ids */
+  uint64_t hash_seed;
+  wr_str adapter;
+  wr_str cache_salt;
+  wr_str isolation_key; /* tenant, from the verified key, never from the body */
+  uint64_t reserved[4];
+} wr_hash_space;
+#define WR_HASH_SPACE_INIT \
+  {sizeof(wr_hash_space), 0, WR_DYNAMO_HASH_SEED, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, {0, 0, 0, 0}}
+
+/** *seed = the seed of every block hash of that space. errors: invalid_argument. threads: any. since: 0.1.0 */
+WR_API wr_status wr_block_seed(const wr_hash_space* space, uint64_t* seed, wr_error* err);
+
+/** Hashes whole blocks of `block_size` tokens (1..512), bit-compatible with Dynamo: XXH3-64 of the little-endian ids. A partial tail has none.
+    shape: out[i] is of tokens [i * block_size, (i + 1) * block_size); *count = min(token_count / block_size, cap).
+    errors: invalid_argument, out_of_range (block_size). threads: any. alloc: none. cost: about 4 ns per 16 tokens. since: 0.1.0 */
+WR_API wr_status wr_hash_token_blocks(const uint32_t* tokens, size_t token_count, uint32_t block_size, uint64_t seed,
+                                      uint64_t* out, size_t cap, size_t* count, wr_error* err);
+/** The same for EAGLE draft models: each block covers one token more. since: 0.1.0 */
+WR_API wr_status wr_hash_eagle_blocks(const uint32_t* tokens, size_t token_count, uint32_t block_size, uint64_t seed,
+                                      uint64_t* out, size_t cap, size_t* count, wr_error* err);
+/** The same with the hashes of multimodal objects in each block. shape: those of block k are objects[object_ends[k-1] .. object_ends[k]), in any
+    order; object_ends[-1] counts as 0; blocks at or beyond `block_count` have none. `eagle`: 0 or 1. errors: also out_of_range (ends fall).
+    alloc: 16 bytes per block. since: 0.1.0 */
+WR_API wr_status wr_hash_multimodal_blocks(const uint32_t* tokens, size_t token_count, uint32_t block_size, uint64_t seed,
+                                           const uint64_t* objects, const size_t* object_ends, size_t block_count,
+                                           uint32_t eagle, uint64_t* out, size_t cap, size_t* count, wr_error* err);
+/** Hashes whole blocks of WR_TEXT_BLOCK_BYTES of canonical text; `seed` of a space with text = 1. Otherwise as above. since: 0.1.0 */
+WR_API wr_status wr_hash_text_blocks(wr_str text, uint64_t seed, uint64_t* out, size_t cap, size_t* count, wr_error* err);
+/** Chains block hashes: out[0] = blocks[0], out[i] = XXH3(out[i-1] || blocks[i], 1337). shape: `count` of both. threads: any. since: 0.1.0 */
+WR_API wr_status wr_sequence_hashes(const uint64_t* blocks, size_t count, uint64_t* out, wr_error* err);
+
+/** A prefix index of its own, for embedders who want nothing else. A router has its own and fills it by itself. */
+typedef struct wr_index wr_index;
+/** The answer to one look-up, kept and used again. threads: one at a time. */
+typedef struct wr_match wr_match;
+
+typedef struct wr_index_options {
+  uint32_t struct_size;
+  uint32_t abi_version;
+  uint32_t max_replicas; /* slots at or above are refused; at most 65,504 */
+  uint32_t reserved0;
+  uint64_t max_bytes; /* hard cap of the tree, enforced on insert: oldest leaves go first */
+  uint64_t reserved[4];
+} wr_index_options;
+#define WR_INDEX_OPTIONS_INIT {sizeof(wr_index_options), WR_ABI_VERSION, 1024, 0, 1073741824u, {0, 0, 0, 0}}
+
+typedef struct wr_index_statistics {
+  uint32_t struct_size;
+  uint32_t reserved0;
+  uint64_t blocks;      /* distinct */
+  uint64_t memberships; /* (replica, tier, block) triples held */
+  uint64_t nodes;
+  uint64_t bytes; /* asked from the allocator and not yet given back */
+  uint64_t max_bytes;
+  uint64_t evicted_memberships;
+  uint64_t evicted_blocks;
+  uint64_t refused_stores;
+  uint64_t clears;
+  uint64_t reserved[4];
+} wr_index_statistics;
+#define WR_INDEX_STATISTICS_INIT {sizeof(wr_index_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0}}
+
+/** `options` NULL: the defaults. errors: invalid_argument, abi_mismatch, out_of_memory. since: 0.1.0 */
+WR_API wr_status wr_index_new(const wr_index_options* options, wr_index** out, wr_error* err);
+/** since: 0.1.0 */
+WR_API void wr_index_free(wr_index* index);
+/** Blocks [first, count) of the path from block 0 are now held there; those held already included. A newer generation of a slot clears the older.
+    errors: out_of_range (slot, tier), stale, capacity (the leading part is kept). threads: any; serialised inside. since: 0.1.0 */
+WR_API wr_status wr_index_store(wr_index* index, wr_replica_id replica, uint32_t tier, const uint64_t* path, size_t count,
+                                size_t first, wr_error* err);
+/** Blocks [first, count) are no longer held; what lies behind stays held, out of reach. `*removed` (NULL is fine): how many were.
+    threads: any; serialised inside. since: 0.1.0 */
+WR_API wr_status wr_index_remove(wr_index* index, wr_replica_id replica, uint32_t tier, const uint64_t* path,
+                                 size_t count, size_t first, size_t* removed, wr_error* err);
+/** As engines say it: `blocks` follow the block that the engine calls *parent (NULL: they start at block 0) and are called `ids`. Id 0 names nothing.
+    errors: as wr_index_store; not_found (parent). threads: any; serialised inside. since: 0.1.0 */
+WR_API wr_status wr_index_store_event(wr_index* index, wr_replica_id replica, uint32_t tier, const uint64_t* parent,
+                                      const uint64_t* ids, const uint64_t* blocks, size_t count, wr_error* err);
+/** Removes by the engine's names, in any order; unknown names are skipped. threads: any; serialised inside. since: 0.1.0 */
+WR_API wr_status wr_index_remove_event(wr_index* index, wr_replica_id replica, uint32_t tier, const uint64_t* ids,
+                                       size_t count, size_t* removed, wr_error* err);
+/** Forgets all that the slot held, in constant time. threads: any; serialised inside. since: 0.1.0 */
+WR_API wr_status wr_index_clear(wr_index* index, wr_replica_id replica, wr_error* err);
+/** Gives memory back, looking at no more than `max_nodes` runs. threads: any; serialised inside. since: 0.1.0 */
+WR_API wr_status wr_index_advance(wr_index* index, size_t max_nodes, wr_error* err);
+/** errors: invalid_argument. threads: any. since: 0.1.0 */
+WR_API wr_status wr_index_read_statistics(const wr_index* index, wr_index_statistics* out, wr_error* err);
+
+/** errors: out_of_memory. since: 0.1.0 */
+WR_API wr_status wr_match_new(wr_match** out, wr_error* err);
+/** since: 0.1.0 */
+WR_API void wr_match_free(wr_match* match);
+/** For every replica, how many leading blocks of `path` it holds. Hot. threads: any number, beside writers, each with a match of its own. since: 0.1.0 */
+WR_API wr_status wr_index_match(const wr_index* index, const uint64_t* path, size_t count, wr_match* match, wr_error* err);
+/** *depths = leading blocks per slot, *slots of them: held on `tier` or a faster one. lifetime: until the match is used again or freed.
+    errors: out_of_range (tier). since: 0.1.0 */
+WR_API wr_status wr_match_depths(const wr_match* match, uint32_t tier, const uint32_t** depths, size_t* slots,
+                                 wr_error* err);
+
+/* ==================================================================== 3 Ring */
+
+/** An immutable consistent-hash ring. threads: const calls from any number of threads. */
+typedef struct wr_ring wr_ring;
+
+typedef struct wr_ring_member {
+  uint32_t struct_size;
+  uint32_t member; /* your number for it, returned by look-ups; unique */
+  wr_str ring_id;  /* a stable slot name; unique, not empty */
+  double weight;   /* share of the keys, relative to the others; > 0 */
+  uint64_t reserved[2];
+} wr_ring_member;
+#define WR_RING_MEMBER_INIT {sizeof(wr_ring_member), 0, WR_STR_INIT, 1.0, {0, 0}}
+#define WR_NO_MEMBER UINT32_MAX
+
+typedef struct wr_ring_options {
+  uint32_t struct_size;
+  uint32_t abi_version;
+  uint32_t points_per_unit; /* points of weight 1; shares deviate by 1/sqrt(points) */
+  uint32_t max_points;
+  uint64_t seed;
+  uint64_t key_rule; /* identity of how you make keys; only wr_ring_movement reads it */
+  uint64_t reserved[4];
+} wr_ring_options;
+#define WR_RING_OPTIONS_INIT {sizeof(wr_ring_options), WR_ABI_VERSION, 256, 4194304u, 0, 0, {0, 0, 0, 0}}
+
+/** shape: `stride` bytes from one member to the next, in any order: the ring is the same. count 0 gives the empty ring. `options` NULL: the defaults.
+    errors: invalid_argument, already_exists (ring_id or member twice), capacity, abi_mismatch. cost: 6 ms for 1,024 members. since: 0.1.0 */
+WR_API wr_status wr_ring_new(const wr_ring_member* members, size_t count, size_t stride, const wr_ring_options* options,
+                             wr_ring** out, wr_error* err);
+/** since: 0.1.0 */
+WR_API void wr_ring_free(wr_ring* ring);
+/** A new ring that differs by one member; the old one stays. errors: as wr_ring_new; not_found. cost: under 1 ms at 1,024 members. since: 0.1.0 */
+WR_API wr_status wr_ring_with_added(const wr_ring* ring, const wr_ring_member* member, wr_ring** out, wr_error* err);
+/** since: 0.1.0 */
+WR_API wr_status wr_ring_with_removed(const wr_ring* ring, wr_str ring_id, wr_ring** out, wr_error* err);
+/** since: 0.1.0 */
+WR_API wr_status wr_ring_with_weight(const wr_ring* ring, wr_str ring_id, double weight, wr_ring** out, wr_error* err);
+/** The same slot served by another member: no key moves. since: 0.1.0 */
+WR_API wr_status wr_ring_with_member(const wr_ring* ring, wr_str ring_id, uint32_t member, wr_ring** out, wr_error* err);
+/** returns: members; 0 for NULL. since: 0.1.0 */
+WR_API size_t wr_ring_size(const wr_ring* ring);
+/** returns: the member whose point comes first at or after `key` (a uniformly distributed hash); WR_NO_MEMBER on an empty ring or NULL. Hot. since: 0.1.0 */
+WR_API uint32_t wr_ring_home(const wr_ring* ring, uint64_t key);
+/** out[i] = home of keys[i]; strides in bytes. Hot. since: 0.1.0 */
+WR_API wr_status wr_ring_home_batch(const wr_ring* ring, const uint64_t* keys, size_t count, size_t stride,
+                                    uint32_t* out, size_t out_stride, wr_error* err);
+/** The first distinct members clockwise from `key`, home first; *count = min(cap, members). Hot. since: 0.1.0 */
+WR_API wr_status wr_ring_successors(const wr_ring* ring, uint64_t key, uint32_t* out, size_t cap, size_t* count,
+                                    wr_error* err);
+/** *fraction = the member's exact part of the key space, 0..1. errors: not_found. cost: O(points). since: 0.1.0 */
+WR_API wr_status wr_ring_share(const wr_ring* ring, wr_str ring_id, double* fraction, wr_error* err);
+/** *fraction = the exact part of the keys that gets another home when `after` replaces `before`. cost: O(points). since: 0.1.0 */
+WR_API wr_status wr_ring_movement(const wr_ring* before, const wr_ring* after, double* fraction, wr_error* err);
+
+enum { WR_SPILL_CLOCKWISE = 0, WR_SPILL_PERMUTED = 1 };
+typedef struct wr_load_bound {
+  uint32_t struct_size;
+  uint32_t order;      /* WR_SPILL_... */
+  double factor;       /* times the fair share, 1..1000 */
+  uint64_t spill_seed; /* of WR_SPILL_PERMUTED */
+  uint32_t max_probes; /* members looked at before the least loaded of these is taken; 0 = all */
+  uint32_t reserved0;
+  uint64_t reserved[2];
+} wr_load_bound;
+#define WR_LOAD_BOUND_INIT {sizeof(wr_load_bound), WR_SPILL_CLOCKWISE, 1.5, 0, 0, 0, {0, 0}}
+
+typedef struct wr_bounded_pick {
+  uint32_t struct_size;
+  uint32_t member; /* WR_NO_MEMBER: the ring is empty or nobody is eligible */
+  uint32_t probes;
+  uint32_t diverted;   /* 1: not the first eligible member of the key's order */
+  uint32_t over_bound; /* 1: nobody passed; the least loaded for its share */
+  uint32_t reserved0;
+  uint64_t reserved[2];
+} wr_bounded_pick;
+#define WR_BOUNDED_PICK_INIT {sizeof(wr_bounded_pick), WR_NO_MEMBER, 0, 0, 0, 0, {0, 0}}
+
+/** The first member in the key's order whose load is below its share of factor * (sum of loads + request); a member with no load always passes.
+    shape: loads[m] is in flight at member number m, without this request; eligible[m] != 0: may be chosen; eligible NULL: all may.
+    errors: out_of_range (a member number at or beyond load_count), invalid_argument. Hot. cost: O(members). since: 0.1.0 */
+WR_API wr_status wr_ring_bounded_pick(const wr_ring* ring, const wr_load_bound* bound, uint64_t key, int64_t request,
+                                      const int64_t* loads, const uint8_t* eligible, size_t load_count,
+                                      wr_bounded_pick* out, wr_error* err);
+
+/* ==================================================================== 4 Policy */
+
+enum {
+  WR_ALGORITHM_COST = 0,
+  WR_ALGORITHM_RANDOM = 1,
+  WR_ALGORITHM_ROUND_ROBIN = 2,
+  WR_ALGORITHM_LEAST_REQUESTS = 3,
+  WR_ALGORITHM_LEAST_TOKENS = 4,
+  WR_ALGORITHM_POWER_OF_TWO = 5,
+  WR_ALGORITHM_LONGEST_MATCH = 6,
+  WR_ALGORITHM_CONSISTENT_HASH = 7,
+  WR_ALGORITHM_BOUNDED_HASH = 8
+};
+enum { WR_RING_KEY_PREFIX = 0, WR_RING_KEY_SESSION_OR_PREFIX = 1 };
+/** Which tenants may share blocks: all; none; none, and a tenant's requests go to the pool "<tenant>/<model>" only. Salts always separate. */
+enum { WR_ISOLATION_NONE = 0, WR_ISOLATION_SALT = 1, WR_ISOLATION_POOL = 2 };
+enum { WR_STALE_SIGNALS_IGNORE = 0, WR_STALE_SIGNALS_EXCLUDE = 1 };
+
+/** Every knob. Fill it with wr_policy_init, never by hand. */
+typedef struct wr_policy {
+  uint32_t struct_size;
+  uint32_t algorithm;
+  double beta;  /* what a miss costs those who come later, as a multiple of its prefill time */
+  double gamma; /* share of a prefill's time by which it stalls each request running there */
+  double delta; /* weight of this request's own decode time */
+  double hot;   /* strength of the hot-prefix rebate; 0 = off */
+  int64_t session_bonus_ns;
+  int64_t host_transfer_per_token_ns;
+  int64_t disk_transfer_per_token_ns;
+  uint32_t ring_key;
+  uint32_t ring_points;
+  int64_t ring_key_tokens;
+  uint64_t ring_seed;
+  double bound_factor;
+  uint32_t block_size; /* tokens, 1..512 */
+  uint32_t isolation;
+  uint64_t hash_seed;
+  int64_t capacity_tokens; /* of a replica's KV cache while neither it nor its spec says otherwise */
+  int64_t residency_ttl_ns;
+  int64_t lease_ns; /* a ticket that is never finished releases its load after so long */
+  int64_t session_ttl_ns;
+  int64_t signals_max_age_ns;
+  uint32_t stale_signals;
+  uint32_t route_when_all_down;
+  uint64_t seed; /* breaks exact ties */
+  uint64_t version;
+  uint64_t reserved[8];
+} wr_policy;
+
+/** Fills the defaults. `struct_size` must be set: wr_policy p; p.struct_size = sizeof p; wr_policy_init(&p, NULL). since: 0.1.0 */
+WR_API wr_status wr_policy_init(wr_policy* policy, wr_error* err);
+/** errors: invalid_argument; the message lists every fault at once. since: 0.1.0 */
+WR_API wr_status wr_policy_validate(const wr_policy* policy, wr_error* err);
+/** Members that the JSON names are changed in `policy`, the others stay: members as above, times in milliseconds ("lease_ms"), enumerations by name.
+    errors: invalid_json, not_an_object, too_large (64 KiB), invalid_argument (every fault named). `policy` is as it was then. since: 0.1.0 */
+WR_API wr_status wr_policy_from_json(wr_str json, wr_policy* policy, wr_error* err);
+/** Text result. since: 0.1.0 */
+WR_API wr_status wr_policy_to_json(const wr_policy* policy, char* buf, size_t cap, size_t* needed, wr_error* err);
+/** returns: "cost", "round_robin", ...; "unknown". lifetime: static. since: 0.1.0 */
+WR_API const char* wr_algorithm_name(uint32_t algorithm);
+
+/* ==================================================================== 5 Replicas */
+
+typedef struct wr_router wr_router;
+
+/** Sizes that are fixed when the router is made. */
+typedef struct wr_router_options {
+  uint32_t struct_size;
+  uint32_t abi_version;
+  uint32_t max_replicas; /* at most 16,384 */
+  uint32_t max_tickets;  /* requests in flight */
+  uint64_t index_max_bytes; /* hard cap per pool */
+  uint64_t session_entries;
+  uint64_t shared_prefix_entries;
+  uint64_t placement_queue;
+  uint64_t max_path_blocks; /* of a prompt; what is behind is neither matched nor kept */
+  wr_log_fn log;            /* NULL: none */
+  void* log_user;
+  uint64_t reserved[4];
+} wr_router_options;
+#define WR_ROUTER_OPTIONS_INIT                                                                                       \
+  {sizeof(wr_router_options), WR_ABI_VERSION, 1024, 65536, 1073741824u, 65536, 131072, 4096, 32768, NULL, NULL, \
+   {0, 0, 0, 0}}
+
+/** `options` NULL: the defaults. errors: invalid_argument, abi_mismatch, out_of_memory. since: 0.1.0 */
+WR_API wr_status wr_router_new(const wr_router_options* options, wr_router** out, wr_error* err);
+/** since: 0.1.0 */
+WR_API void wr_router_free(wr_router* router);
+/** Swaps the policy for all calls that start afterwards. errors: invalid_argument; the old policy then stays. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_set_policy(wr_router* router, const wr_policy* policy, wr_error* err);
+/** The policy in force. `struct_size` of `out` must be set. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_get_policy(const wr_router* router, wr_policy* out, wr_error* err);
+
+enum { WR_ROLE_UNIFIED = 0, WR_ROLE_PREFILL = 1, WR_ROLE_DECODE = 2 };
+/** up: takes requests. draining: finishes what it has. down: takes nothing; what it holds is kept. */
+enum { WR_HEALTH_UP = 0, WR_HEALTH_DRAINING = 1, WR_HEALTH_DOWN = 2 };
+
+typedef struct wr_label {
+  wr_str key;
+  wr_str value;
+} wr_label;
+
+/** One engine instance, or one data-parallel rank of it: (name, dp_rank). */
+typedef struct wr_replica_spec {
+  uint32_t struct_size;
+  uint32_t dp_rank;
+  wr_str name;
+  wr_str pool;    /* the model it serves; empty serves every model that has no pool of its own */
+  wr_str ring_id; /* stable slot name; empty = the name, with "/<dp_rank>" behind it for ranks above 0 */
+  uint32_t role;
+  uint32_t health;
+  wr_str health_reason;
+  double weight;              /* share of the ring and of the load bound, (0, 1000] */
+  const wr_str* adapters;     /* a list is the whole list, whatever any_adapter says */
+  size_t adapter_count;
+  const wr_label* labels;
+  size_t label_count;
+  uint32_t any_adapter;
+  uint32_t reserved0;
+  int64_t capacity_tokens; /* of its KV cache; 0 = unknown until the engine says so (signals) */
+  /* how fast its hardware is: a step takes max(floor, token * T) + pair * P + context * C + overhead */
+  int64_t floor_ns;
+  int64_t token_ps;
+  int64_t pair_ps;
+  int64_t context_ps;
+  int64_t overhead_ns;
+  uint64_t reserved[4];
+} wr_replica_spec;
+/** The rates are of an 8B model on one H100; declare your own hardware. */
+#define WR_REPLICA_SPEC_INIT                                                                                    \
+  {sizeof(wr_replica_spec), 0, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, WR_ROLE_UNIFIED, WR_HEALTH_UP, WR_STR_INIT, 1.0, \
+   NULL, 0, NULL, 0, 1, 0, 0, 6700000, 24000000, 1300, 56000, 1000000, {0, 0, 0, 0}}
+
+/** errors: invalid_argument (every fault named), already_exists (name and rank), capacity. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_add_replica(wr_router* router, const wr_replica_spec* spec, int64_t now_ns, wr_replica_id* out,
+                                       wr_error* err);
+/** The replica and what is believed of its cache go at once; its tickets stay valid. errors: stale. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_remove_replica(wr_router* router, wr_replica_id replica, int64_t now_ns, wr_error* err);
+/** Changes weight, labels, adapters, rates, role, ring_id, capacity in place. errors: stale, invalid_argument. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_update_replica(wr_router* router, wr_replica_id replica, const wr_replica_spec* spec,
+                                          int64_t now_ns, wr_error* err);
+/** errors: stale, out_of_range (health). threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_set_health(wr_router* router, wr_replica_id replica, uint32_t health, wr_str reason,
+                                      int64_t now_ns, wr_error* err);
+/** The ids in the table, ordered by slot; *count of them. out NULL asks for the count. errors: capacity. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_replicas(const wr_router* router, wr_replica_id* out, size_t cap, size_t* count, wr_error* err);
+/** errors: not_found. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_find_replica(const wr_router* router, wr_str name, uint32_t dp_rank, wr_replica_id* out,
+                                        wr_error* err);
+/** Text result: its name. errors: stale, capacity. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_replica_name(const wr_router* router, wr_replica_id replica, char* buf, size_t cap,
+                                        size_t* needed, wr_error* err);
+/** Text result: the value of one label, e.g. its address. errors: stale, not_found, capacity. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_replica_label(const wr_router* router, wr_replica_id replica, wr_str key, char* buf, size_t cap,
+                                         size_t* needed, wr_error* err);
+
+/** What engines report of themselves. */
+enum {
+  WR_SIGNAL_RUNNING = 0,        /* requests in its batch */
+  WR_SIGNAL_WAITING = 1,        /* requests in its queue */
+  WR_SIGNAL_KV_USAGE = 2,       /* share of KV blocks in use, 0..1 */
+  WR_SIGNAL_BLOCK_TOKENS = 3,   /* tokens per KV block */
+  WR_SIGNAL_BLOCK_COUNT = 4,    /* KV blocks in all */
+  WR_SIGNAL_PREFIX_QUERIES = 5, /* counter */
+  WR_SIGNAL_PREFIX_HITS = 6     /* counter */
+};
+/** errors: stale, invalid_argument (not finite, negative), out_of_range (signal). threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_signal(wr_router* router, wr_replica_id replica, uint32_t signal, double value, int64_t now_ns,
+                                  wr_error* err);
+
+/** Consecutive blocks of one prompt that an engine says it stored. The first event makes the replica a *reported* one: what was believed of its
+    cache goes, and its own events alone count from then on. */
+typedef struct wr_stored_blocks {
+  uint32_t struct_size;
+  uint32_t tier;
+  const uint64_t* parent;     /* the engine's name of the block before; NULL: they start at block 0 */
+  const uint64_t* ids;        /* the engine's names; opaque; 0 names nothing */
+  const uint64_t* blocks;     /* their block hashes under the policy's seed, or NULL */
+  size_t count;               /* of ids, and of blocks if given */
+  const uint32_t* token_ids;  /* used when `blocks` is NULL */
+  size_t token_count;         /* count * the policy's block_size */
+  wr_str adapter;             /* of the request that they belong to, for hashing token_ids */
+  wr_str cache_salt;
+  wr_str tenant;
+  uint64_t reserved[4];
+} wr_stored_blocks;
+#define WR_STORED_BLOCKS_INIT \
+  {sizeof(wr_stored_blocks), WR_TIER_DEVICE, NULL, NULL, NULL, 0, NULL, 0, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, {0, 0, 0, 0}}
+
+/** errors: stale, unsupported (role prefill), invalid_argument (sizes), not_found (unknown parent: nothing stored, counted), capacity.
+    threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_blocks_stored(wr_router* router, wr_replica_id replica, const wr_stored_blocks* stored,
+                                         int64_t now_ns, wr_error* err);
+/** Removed, in any order; unknown names are skipped. `*removed` (NULL is fine): how many were held. errors: stale, unsupported. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_blocks_removed(wr_router* router, wr_replica_id replica, uint32_t tier, const uint64_t* ids,
+                                          size_t count, int64_t now_ns, size_t* removed, wr_error* err);
+/** The engine restarted or dropped its cache: what is known of it goes, its load stays. errors: stale. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_clear_cache(wr_router* router, wr_replica_id replica, int64_t now_ns, wr_error* err);
+
+#define WR_CACHE_KEY_BYTES 32u
+typedef struct wr_cache_import_report {
+  uint32_t struct_size;
+  uint32_t reserved0;
+  uint64_t replicas_restored;
+  uint64_t replicas_unknown;
+  uint64_t blocks_offered;
+  uint64_t blocks_restored;
+  uint64_t reserved[2];
+} wr_cache_import_report;
+#define WR_CACHE_IMPORT_REPORT_INIT {sizeof(wr_cache_import_report), 0, 0, 0, 0, 0, {0, 0}}
+/** What is believed of all caches, as bytes for a file, encrypted and authenticated under `key` (WR_CACHE_KEY_BYTES random bytes): a router that
+    imports them starts warm. Binary result without NUL; each call gives other bytes, of a size that may have grown: retry on capacity.
+    errors: capacity, internal. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_export_caches(const wr_router* router, const uint8_t* key, int64_t now_ns, uint8_t* buf,
+                                         size_t cap, size_t* needed, wr_error* err);
+/** Believes it again, of the replicas that are in the router by now. `away_ns`: how long ago the export was made. `report`: NULL is fine.
+    errors: malformed, unsupported (version), invalid_argument (key, block size or hash seed), too_large. Nothing changes then. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_import_caches(wr_router* router, const uint8_t* bytes, size_t size, const uint8_t* key,
+                                         int64_t now_ns, int64_t away_ns, wr_cache_import_report* report, wr_error* err);
+
+/* ==================================================================== 6 Requests */
+
+enum { WR_BLOCKS_TOKENS = 0, WR_BLOCKS_TEXT = 1 };
+
+/** What is asked. All pointers are read during the call only. */
+typedef struct wr_request {
+  uint32_t struct_size;
+  uint32_t block_kind; /* what block_hashes are of: WR_BLOCKS_... */
+  wr_str model;        /* names the pool; empty or unknown names go to the pool "" if there is one */
+  wr_str adapter;      /* LoRA adapter; empty = the base model */
+  wr_str session;      /* exact key of a conversation; empty = none */
+  wr_str tenant;       /* from the verified caller, never from the body; empty = shared */
+  wr_str cache_salt;
+  const uint32_t* token_ids; /* the prompt's; used when block_count is 0 */
+  size_t token_count;
+  const uint64_t* block_hashes;
+  size_t block_count;
+  int64_t input_tokens; /* WR_UNKNOWN: ids, else learned bytes per token */
+  int64_t prompt_bytes; /* canonical; WR_UNKNOWN */
+  int64_t max_output_tokens;
+  int64_t deadline_ns; /* carried for later policies */
+  uint32_t class_id;   /* echoed */
+  int32_t priority;
+  uint32_t stream;
+  uint32_t excluded_count;
+  const wr_replica_id* excluded; /* never chosen: what a retry has tried */
+  wr_replica_id pinned;          /* only this one may be chosen */
+  uint64_t reserved[4];
+} wr_request;
+#define WR_REQUEST_INIT                                                                                               \
+  {sizeof(wr_request), WR_BLOCKS_TOKENS, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, NULL, 0, NULL, 0, \
+   WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, 0, 0, 0, 0, 0, NULL, WR_NO_REPLICA_INIT, {0, 0, 0, 0}}
+
+/** Wire formats of request bodies. */
+enum {
+  WR_API_CHAT = 0,        /* POST /v1/chat/completions */
+  WR_API_COMPLETIONS = 1, /* POST /v1/completions */
+  WR_API_RESPONSES = 2,   /* POST /v1/responses */
+  WR_API_EMBEDDINGS = 3,  /* POST /v1/embeddings */
+  WR_API_MESSAGES = 4     /* POST /v1/messages (Anthropic) */
+};
+/** *api = the format whose path `path` ends with. errors: not_found. threads: any. since: 0.1.0 */
+WR_API wr_status wr_api_for_path(wr_str path, uint32_t* api, wr_error* err);
+
+/** Turns one canonical prompt into token ids, inside wr_body_parser_parse, on its thread. returns: how many ids the prompt has; if more than
+    `cap`, it is called again with room for as many. */
+typedef size_t (*wr_tokenizer_fn)(void* user, wr_str canonical_prompt, uint32_t* out, size_t cap);
+
+typedef struct wr_body_options {
+  uint32_t struct_size;
+  uint32_t max_depth;
+  uint64_t max_bytes;
+  uint32_t block_size;
+  uint32_t isolation;
+  uint64_t hash_seed;
+  wr_tokenizer_fn tokenizer; /* NULL: without ids in the body, blocks are of text */
+  void* tokenizer_user;
+  wr_str tenant;  /* from the verified key */
+  wr_str adapter; /* yours; beats the body's */
+  uint64_t reserved[4];
+} wr_body_options;
+#define WR_BODY_OPTIONS_INIT \
+  {sizeof(wr_body_options), 1024, 33554432u, 16, WR_ISOLATION_SALT, WR_DYNAMO_HASH_SEED, NULL, NULL, WR_STR_INIT, WR_STR_INIT, {0, 0, 0, 0}}
+/** Block size, seed and isolation as that policy's router expects; the rest of `options` stays. errors: invalid_argument. since: 0.1.0 */
+WR_API wr_status wr_body_options_for(const wr_policy* policy, wr_body_options* options, wr_error* err);
+
+/** Reads bodies one after another in scratch memory that it keeps. threads: one parser per thread. */
+typedef struct wr_body_parser wr_body_parser;
+
+enum { WR_PROMPT_CHAT = 0, WR_PROMPT_TEXT = 1, WR_PROMPT_TOKENS = 2, WR_PROMPT_EMBEDDING = 3 };
+
+/** One body, read. lifetime: all views until the parser's next call or end; tenant: yours. */
+typedef struct wr_body {
+  uint32_t struct_size;
+  uint32_t prompt_kind;
+  wr_str model;
+  wr_str adapter;
+  wr_str session;
+  wr_str user;
+  wr_str cache_salt;
+  wr_str tenant;
+  uint32_t stream;
+  uint32_t include_usage; /* stream_options.include_usage is true */
+  int64_t max_output_tokens;
+  const uint64_t* block_hashes; /* of the first prompt, whole blocks */
+  size_t block_count;
+  uint32_t block_kind;
+  uint32_t ids_from_body;
+  const uint32_t* token_ids; /* of the first prompt, if known */
+  size_t token_count;
+  size_t prompt_count;
+  int64_t input_tokens; /* sum over all prompts, or WR_UNKNOWN */
+  size_t prompt_bytes;
+  uint64_t reserved[4];
+} wr_body;
+#define WR_BODY_INIT                                                                                                  \
+  {sizeof(wr_body), 0, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, 0, 0, WR_UNKNOWN, NULL, 0, 0, 0, \
+   NULL, 0, 0, WR_UNKNOWN, 0, {0, 0, 0, 0}}
+
+/** errors: out_of_memory. since: 0.1.0 */
+WR_API wr_status wr_body_parser_new(wr_body_parser** out, wr_error* err);
+/** since: 0.1.0 */
+WR_API void wr_body_parser_free(wr_body_parser* parser);
+/** Strict: every byte is checked; keeps no prompt text. `options` NULL: the defaults. errors: the codes from 20 on, with wr_error.offset;
+    invalid_argument for bad options. alloc: none once it has seen a body of the size. since: 0.1.0 */
+WR_API wr_status wr_body_parser_parse(wr_body_parser* parser, uint32_t api, wr_str body, const wr_body_options* options,
+                                      wr_body* out, wr_error* err);
+/** What routing takes. lifetime: views into the body's parser. errors: invalid_argument. since: 0.1.0 */
+WR_API wr_status wr_body_to_request(const wr_body* body, wr_request* out, wr_error* err);
+/** Binary result without NUL: the first prompt's canonical bytes, which blocks are cut from and tokenizers are given. errors: as parse; capacity. since: 0.1.0 */
+WR_API wr_status wr_canonical_prompt(uint32_t api, wr_str body, const wr_body_options* options, uint8_t* buf, size_t cap,
+                                     size_t* needed, wr_error* err);
+
+/* ==================================================================== 7 Routing */
+
+enum {
+  WR_VERDICT_ROUTED = 0,
+  WR_VERDICT_NO_REPLICA = 1,        /* the pool exists, but no replica is up */
+  WR_VERDICT_NO_POOL = 2,           /* no pool serves this model */
+  WR_VERDICT_NO_ADAPTER = 3,        /* no eligible replica carries the adapter */
+  WR_VERDICT_ALL_EXCLUDED = 4,      /* `excluded` or `pinned` left nothing */
+  WR_VERDICT_SATURATED = 5,         /* reserved */
+  WR_VERDICT_TICKET_TABLE_FULL = 6, /* more requests in flight than max_tickets */
+  WR_VERDICT_NOT_PERMITTED = 7,     /* reserved */
+  WR_VERDICT_NO_PERMITTED_POOL = 8  /* reserved */
+};
+/** Why this replica and not the one that holds most of the prompt. */
+enum {
+  WR_REASON_NONE = 0,
+  WR_REASON_BEST_MATCH = 1,
+  WR_REASON_NO_MATCH = 2,
+  WR_REASON_SPILL_WAIT = 3,
+  WR_REASON_SPILL_DECODE = 4,
+  WR_REASON_SPILL_HOT = 5,
+  WR_REASON_SPILL_BOUND = 6,
+  WR_REASON_SESSION = 7,
+  WR_REASON_HOME = 8,
+  WR_REASON_PINNED = 9,
+  WR_REASON_ONLY_CANDIDATE = 10,
+  WR_REASON_BASELINE = 11,
+  WR_REASON_FAIL_OPEN = 12
+};
+/** returns: "routed", "best_match", ...; "unknown". lifetime: static. since: 0.1.0 */
+WR_API const char* wr_verdict_name(uint32_t verdict);
+/** since: 0.1.0 */
+WR_API const char* wr_reason_name(uint32_t reason);
+
+#define WR_MAX_FALLBACKS 4
+
+typedef struct wr_decision {
+  uint32_t struct_size;
+  wr_status status; /* of this item in a batch; WR_STATUS_OK otherwise */
+  uint32_t verdict;
+  uint32_t reason;
+  wr_replica_id replica;         /* where to send it */
+  wr_replica_id prefill_replica; /* reserved */
+  wr_replica_id fallbacks[WR_MAX_FALLBACKS]; /* what to try next, best first */
+  uint32_t fallback_count;
+  uint32_t class_id;
+  int32_t priority;
+  uint32_t reserved0;
+  wr_ticket ticket; /* 0 from peek and when nothing was routed */
+  int64_t input_tokens;
+  int64_t cached_tokens[3]; /* held by `replica`: device, what only host, then only disk holds */
+  int64_t best_cached_tokens;
+  int64_t expected_wait_ns;
+  int64_t expected_prefill_ns;
+  int64_t retry_after_ns;
+  uint64_t reserved[4];
+} wr_decision;
+#define WR_DECISION_INIT                                                                                             \
+  {sizeof(wr_decision), 0, WR_VERDICT_NO_REPLICA, 0, WR_NO_REPLICA_INIT, WR_NO_REPLICA_INIT,                         \
+   {WR_NO_REPLICA_INIT, WR_NO_REPLICA_INIT, WR_NO_REPLICA_INIT, WR_NO_REPLICA_INIT}, 0, 0, 0, 0, 0, 0, {0, 0, 0}, 0, \
+   0, 0, 0, {0, 0, 0, 0}}
+
+/** Picks a replica and books the request there. Hot. errors: invalid_argument. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_route(wr_router* router, const wr_request* request, int64_t now_ns, wr_decision* out,
+                                 wr_error* err);
+/** Routes in order, each seeing what the ones before it booked; strides in bytes. An item that is not well-formed gets its code in its decision's
+    `status` and is passed over. errors: invalid_argument (arguments of the call, a decision's struct_size: nothing was routed then).
+    Hot. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_route_batch(wr_router* router, const wr_request* requests, size_t count, size_t stride,
+                                       int64_t now_ns, wr_decision* out, size_t out_stride, wr_error* err);
+/** The same decision without booking anything; nothing changes. Hot. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_peek(const wr_router* router, const wr_request* request, int64_t now_ns, wr_decision* out,
+                                wr_error* err);
+/** since: 0.1.0 */
+WR_API wr_status wr_router_peek_batch(const wr_router* router, const wr_request* requests, size_t count, size_t stride,
+                                      int64_t now_ns, wr_decision* out, size_t out_stride, wr_error* err);
+/** Text result: what peek would answer, and every candidate's terms, as one JSON object (times in it say their unit). threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_explain_json(const wr_router* router, const wr_request* request, int64_t now_ns, char* buf,
+                                        size_t cap, size_t* needed, wr_error* err);
+/** Text result: the same as a table for people, in milliseconds. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_explain_text(const wr_router* router, const wr_request* request, int64_t now_ns, char* buf,
+                                        size_t cap, size_t* needed, wr_error* err);
+
+/** What a response's `usage` said; WR_UNKNOWN where it did not. */
+typedef struct wr_usage {
+  uint32_t struct_size;
+  uint32_t reserved0;
+  int64_t input_tokens;
+  int64_t cached_tokens;
+  int64_t output_tokens;
+  uint64_t reserved[2];
+} wr_usage;
+#define WR_USAGE_INIT {sizeof(wr_usage), 0, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, {0, 0}}
+
+/** How a request ended, for wr_router_fail. */
+enum {
+  WR_OUTCOME_FINISHED = 0,
+  WR_OUTCOME_CANCELLED = 1,     /* the client went away */
+  WR_OUTCOME_CLIENT_ERROR = 2,  /* 4xx */
+  WR_OUTCOME_BACKPRESSURE = 3,  /* 429 or 503 */
+  WR_OUTCOME_REPLICA_ERROR = 4, /* 5xx, reset, malformed answer */
+  WR_OUTCOME_CONNECT_ERROR = 5,
+  WR_OUTCOME_TIMEOUT = 6,
+  WR_OUTCOME_LEASE_EXPIRED = 7 /* set by the router alone */
+};
+/** returns: "finished", ...; "unknown". lifetime: static. since: 0.1.0 */
+WR_API const char* wr_outcome_name(uint32_t outcome);
+
+/** The first token came: prefill load is released. Hot. errors: stale (the ticket is over, or had its first token: counted, harmless). threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_first_token(wr_router* router, wr_ticket ticket, int64_t now_ns);
+/** The request is over; cached_tokens repairs what is believed of that cache. `usage` NULL: nothing known. Hot. errors: stale, invalid_argument
+    (struct_size; the ticket is not released). threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_finish(wr_router* router, wr_ticket ticket, const wr_usage* usage, int64_t now_ns);
+/** The request is over without a whole answer. Hot. errors: stale, out_of_range (outcome; the ticket is not released). threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_fail(wr_router* router, wr_ticket ticket, uint32_t outcome, int64_t now_ns);
+/** Each for `count` tickets, `stride` bytes apart; out[i] (NULL is fine) gets each one's status. errors: invalid_argument. Hot. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_first_token_batch(wr_router* router, const wr_ticket* tickets, size_t count, size_t stride,
+                                             int64_t now_ns, wr_status* out);
+/** shape: usages[i] belongs to tickets[i]; usages NULL: nothing known of any. since: 0.1.0 */
+WR_API wr_status wr_router_finish_batch(wr_router* router, const wr_ticket* tickets, size_t count, size_t stride,
+                                        const wr_usage* usages, size_t usage_stride, int64_t now_ns, wr_status* out);
+/** since: 0.1.0 */
+WR_API wr_status wr_router_fail_batch(wr_router* router, const wr_ticket* tickets, size_t count, size_t stride,
+                                      uint32_t outcome, int64_t now_ns, wr_status* out);
+/** Bounded upkeep for idle times: leases, times to live, queued placements. Every mutating call does some by itself. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_advance(wr_router* router, int64_t now_ns, wr_error* err);
+
+/* ==================================================================== 8 Observation */
+
+#define WR_VERDICT_SLOTS 16
+#define WR_REASON_SLOTS 32
+#define WR_OUTCOME_SLOTS 16
+
+/** What a router has done so far. Each number is exact; numbers are not of one moment. */
+typedef struct wr_statistics {
+  uint32_t struct_size;
+  uint32_t reserved0;
+  uint64_t policy_version;
+  uint64_t verdicts[WR_VERDICT_SLOTS]; /* by WR_VERDICT_... */
+  uint64_t reasons[WR_REASON_SLOTS];   /* of routed requests */
+  uint64_t outcomes[WR_OUTCOME_SLOTS];
+  uint64_t late_calls; /* with tickets that were over, or never were */
+  uint64_t placements_dropped;
+  uint64_t clock_clamped;
+  uint64_t scratch_allocated;
+  uint64_t tickets_in_flight;
+  int64_t input_tokens; /* of finished requests whose usage was reported */
+  int64_t predicted_cached_tokens;
+  int64_t reported_cached_tokens;
+  int64_t output_tokens;
+  uint64_t cached_reports;
+  uint64_t cached_exact; /* of those, predicted to within one block */
+  uint64_t ttft_count;
+  int64_t observed_ttft_sum_ns;
+  int64_t predicted_ttft_sum_ns;
+  int64_t predicted_wait_ns;
+  int64_t predicted_prefill_ns;
+  int64_t saved_prefill_ns;
+  uint64_t event_blocks_stored;
+  uint64_t event_blocks_removed;
+  uint64_t event_orphans;
+  uint64_t reserved[8];
+} wr_statistics;
+
+/** One replica's books, its engine's signals and its cache. */
+typedef struct wr_replica_statistics {
+  uint32_t struct_size;
+  uint32_t health;
+  uint32_t dp_rank;
+  uint32_t reported; /* 1: its engine sends cache events */
+  int64_t requests;
+  int64_t pending_tokens;
+  int64_t pending_ns;
+  int64_t context_tokens;
+  int64_t decoding;
+  int64_t foreign_requests;
+  int64_t foreign_waiting;
+  int64_t signals_at_ns; /* 0 = never */
+  uint64_t believed_blocks;
+  uint64_t capacity_blocks;
+  uint64_t reserved[4];
+} wr_replica_statistics;
+
+typedef struct wr_pool_statistics {
+  uint32_t struct_size;
+  uint32_t reserved0;
+  uint64_t blocks;
+  uint64_t memberships;
+  uint64_t bytes;
+  uint64_t max_bytes;
+  double bytes_per_token;
+  double output_tokens;
+  uint64_t reserved[4];
+} wr_pool_statistics;
+
+/** `struct_size` of `out` must be set. Takes writers' locks for moments. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_statistics(const wr_router* router, wr_statistics* out, wr_error* err);
+/** errors: stale. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_replica_statistics(const wr_router* router, wr_replica_id replica, wr_replica_statistics* out,
+                                              wr_error* err);
+/** errors: not_found. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_pool_statistics(const wr_router* router, wr_str pool, wr_pool_statistics* out, wr_error* err);
+/** Text result: one page in Prometheus' exposition format. threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_prometheus(const wr_router* router, char* buf, size_t cap, size_t* needed, wr_error* err);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* WARMROUTE_H */

@@ -1,0 +1,115 @@
+// Statistics and their Prometheus text.
+#include <string>
+
+#include "router.hpp"
+#include "warmroute/observe/prometheus.hpp"
+
+using namespace warmroute;        // NOLINT(google-build-using-namespace)
+using namespace warmroute::capi;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+template <class Array, std::size_t kSlots>
+void copy(const Array& from, std::uint64_t (&to)[kSlots]) noexcept {
+  static_assert(std::tuple_size_v<Array> <= kSlots);
+  std::copy(from.begin(), from.end(), to);
+}
+
+wr_statistics statistics_of(const RouterStatistics& s) noexcept {
+  wr_statistics out{};
+  out.policy_version = s.policy_version;
+  copy(s.verdicts, out.verdicts);
+  copy(s.reasons, out.reasons);
+  copy(s.outcomes, out.outcomes);
+  out.late_calls = s.late_calls;
+  out.placements_dropped = s.placements_dropped;
+  out.clock_clamped = s.clock_clamped;
+  out.scratch_allocated = s.scratch_allocated;
+  out.tickets_in_flight = s.tickets_in_flight;
+  out.input_tokens = s.input_tokens;
+  out.predicted_cached_tokens = s.predicted_cached_tokens;
+  out.reported_cached_tokens = s.reported_cached_tokens;
+  out.output_tokens = s.output_tokens;
+  out.cached_reports = s.cached_reports;
+  out.cached_exact = s.cached_exact;
+  out.ttft_count = s.observed_ttft.count;
+  out.observed_ttft_sum_ns = s.observed_ttft.sum_ns;
+  out.predicted_ttft_sum_ns = s.predicted_ttft.sum_ns;
+  out.predicted_wait_ns = s.predicted_wait_ns;
+  out.predicted_prefill_ns = s.predicted_prefill_ns;
+  out.saved_prefill_ns = s.saved_prefill_ns;
+  out.event_blocks_stored = s.event_blocks_stored;
+  out.event_blocks_removed = s.event_blocks_removed;
+  out.event_orphans = s.event_orphans;
+  return out;
+}
+
+wr_replica_statistics statistics_of(const ReplicaStatistics& r) noexcept {
+  return {0,
+          static_cast<std::uint32_t>(r.health),
+          r.dp_rank,
+          r.reported,
+          r.load.requests,
+          r.load.pending_tokens,
+          r.load.pending_ns,
+          r.load.context_tokens,
+          r.load.decoding,
+          r.load.foreign_requests,
+          r.load.foreign_waiting,
+          r.load.signals_at.value,
+          r.believed_blocks,
+          r.capacity_blocks,
+          {}};
+}
+
+}  // namespace
+
+extern "C" {
+
+wr_status wr_router_statistics(const wr_router* router, wr_statistics* out, wr_error* err) {
+  if (router == nullptr) return null_argument(err, "router is NULL");
+  if (!writable(out)) return null_argument(err, kBadOutput);
+  return guard(err, [&] {
+    write(out, statistics_of(router->router.statistics()));
+    return WR_STATUS_OK;
+  });
+}
+
+wr_status wr_router_replica_statistics(const wr_router* router, wr_replica_id replica, wr_replica_statistics* out,
+                                       wr_error* err) {
+  if (router == nullptr) return null_argument(err, "router is NULL");
+  if (!writable(out)) return null_argument(err, kBadOutput);
+  return guard(err, [&] {
+    for (const ReplicaStatistics& r : router->router.statistics().replicas) {
+      if (r.id != id_of(replica)) continue;
+      write(out, statistics_of(r));
+      return static_cast<wr_status>(WR_STATUS_OK);
+    }
+    return fail(err, Code::stale, "no such replica: it was removed");
+  });
+}
+
+wr_status wr_router_pool_statistics(const wr_router* router, wr_str pool, wr_pool_statistics* out, wr_error* err) {
+  if (router == nullptr || !readable(pool)) return null_argument(err, "router is NULL, or pool has no data");
+  if (!writable(out)) return null_argument(err, kBadOutput);
+  return guard(err, [&] {
+    for (const PoolStatistics& p : router->router.statistics().pools) {
+      if (p.name != view(pool)) continue;
+      write(out, wr_pool_statistics{
+                     0, 0, p.blocks, p.memberships, p.bytes, p.max_bytes, p.bytes_per_token, p.output_tokens, {}});
+      return static_cast<wr_status>(WR_STATUS_OK);
+    }
+    return fail(err, Code::not_found, "no replica has ever been in that pool");
+  });
+}
+
+wr_status wr_router_prometheus(const wr_router* router, char* buf, size_t cap, size_t* needed, wr_error* err) {
+  if (router == nullptr || needed == nullptr) return null_argument(err, "router or needed is NULL");
+  return guard(err, [&] {
+    std::string page;
+    append_prometheus(router->router.statistics(), page);
+    return give(page, 1, buf, cap, needed, err);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,231 @@
+// The path of a request: route, peek, tickets, one by one and in batches; explanations. Nothing is copied that has its size already.
+#include <string>
+
+#include "router.hpp"
+#include "warmroute/route/explain.hpp"
+
+using namespace warmroute;        // NOLINT(google-build-using-namespace)
+using namespace warmroute::capi;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+const wr_request kRequestDefaults = WR_REQUEST_INIT;
+
+bool readable_request(const wr_request& r) noexcept {
+  return readable(r.model) && readable(r.adapter) && readable(r.session) && readable(r.tenant) &&
+         readable(r.cache_salt) && readable(r.token_ids, r.token_count) && readable(r.block_hashes, r.block_count) &&
+         readable(r.excluded, r.excluded_count);
+}
+constexpr std::string_view kUnreadable = "a string or list of the request has a size and no data";
+constexpr std::string_view kBlockKind = "block_kind is not one of WR_BLOCKS_...";
+
+static_assert(sizeof(wr_replica_id) == sizeof(ReplicaId) && offsetof(wr_replica_id, generation) == 4 &&
+              offsetof(ReplicaId, generation) == 4);
+
+Request request_of(const wr_request& r) noexcept {
+  Request out;
+  out.model = view(r.model);
+  out.adapter = view(r.adapter);
+  out.session = view(r.session);
+  out.tenant = view(r.tenant);
+  out.cache_salt = view(r.cache_salt);
+  out.token_ids = {r.token_ids, r.token_count};
+  out.blocks = block_hashes(r.block_hashes, r.block_count);
+  out.block_kind = static_cast<BlockKind>(r.block_kind);
+  out.input_tokens = r.input_tokens;
+  out.prompt_bytes = r.prompt_bytes;
+  out.max_output_tokens = r.max_output_tokens;
+  out.class_id = r.class_id;
+  out.priority = r.priority;
+  out.deadline = Nanos{r.deadline_ns};
+  out.stream = r.stream != 0;
+  out.excluded = {reinterpret_cast<const ReplicaId*>(r.excluded), r.excluded_count};
+  out.pinned = id_of(r.pinned);
+  return out;
+}
+
+wr_decision decision_of(const Decision& d) noexcept {
+  wr_decision out;
+  out.struct_size = sizeof out;
+  out.status = WR_STATUS_OK;
+  out.verdict = static_cast<std::uint32_t>(d.verdict);
+  out.reason = static_cast<std::uint32_t>(d.reason);
+  out.replica = id_of(d.replica);
+  out.prefill_replica = id_of(d.prefill_replica);
+  static_assert(WR_MAX_FALLBACKS == kMaxFallbacks);
+  for (std::size_t i = 0; i < kMaxFallbacks; ++i) out.fallbacks[i] = id_of(d.fallback_ids[i]);
+  out.fallback_count = d.fallback_count;
+  out.class_id = d.class_id;
+  out.priority = d.priority;
+  out.reserved0 = 0;
+  out.ticket = static_cast<std::uint64_t>(d.ticket);
+  out.input_tokens = d.input_tokens.value;
+  for (std::size_t i = 0; i < kTierCount; ++i) out.cached_tokens[i] = d.cached_tokens[i].value;
+  out.best_cached_tokens = d.best_cached_tokens.value;
+  out.expected_wait_ns = d.expected_wait.value;
+  out.expected_prefill_ns = d.expected_prefill.value;
+  out.retry_after_ns = d.retry_after.value;
+  std::memset(out.reserved, 0, sizeof out.reserved);
+  return out;
+}
+
+// returns: what is wrong with one request, or OK.
+wr_status check(const Input<wr_request>& in, wr_error* err) noexcept {
+  if (!in) return in.refuse(err, "request is NULL");
+  if (!readable_request(*in)) return null_argument(err, kUnreadable);
+  if (in->block_kind > WR_BLOCKS_TEXT) return fail(err, Code::out_of_range, kBlockKind);
+  return WR_STATUS_OK;
+}
+
+template <class RouterHandle, class Ask>
+wr_status ask_one(RouterHandle* router, const wr_request* request, wr_decision* out, wr_error* err,
+                  Ask&& ask) noexcept {
+  if (router == nullptr) return null_argument(err, "router is NULL");
+  if (!writable(out)) return null_argument(err, kBadOutput);
+  const Input<wr_request> in(request, kRequestDefaults);
+  if (const wr_status bad = check(in, err); bad != WR_STATUS_OK) return bad;
+  return guard(err, [&] {
+    write(out, decision_of(ask(router->router, request_of(*in))));
+    return WR_STATUS_OK;
+  });
+}
+
+template <class RouterHandle, class Ask>
+wr_status ask_many(RouterHandle* router, const wr_request* requests, std::size_t count, std::size_t stride,
+                   wr_decision* out, std::size_t out_stride, wr_error* err, Ask&& ask) noexcept {
+  if (router == nullptr || !readable(requests, count) || !readable(out, count)) {
+    return null_argument(err, "router, requests or out is NULL");
+  }
+  if (!strides_fit<wr_request>(count, stride) || !strides_fit<wr_decision>(count, out_stride)) {
+    return fail(err, Code::invalid_argument, "a stride is smaller than its struct, or no multiple of its alignment");
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!writable(at(out, i, out_stride))) {
+      return fail(err, Code::invalid_argument, "struct_size of a decision is not set: nothing was routed", i);
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    wr_decision* decision = at(out, i, out_stride);
+    const wr_status status = ask_one(router, at(requests, i, stride), decision, nullptr, ask);
+    if (status != WR_STATUS_OK) decision->status = status;
+  }
+  return WR_STATUS_OK;
+}
+
+const auto kRoute = [](Nanos now) {
+  return [now](Router& router, const Request& request) { return router.route(request, now); };
+};
+const auto kPeek = [](Nanos now) {
+  return [now](const Router& router, const Request& request) { return router.peek(request, now); };
+};
+
+template <class Text>
+wr_status explain(const wr_router* router, const wr_request* request, std::int64_t now_ns, char* buf, std::size_t cap,
+                  std::size_t* needed, wr_error* err, Text&& text) noexcept {
+  if (router == nullptr || needed == nullptr) return null_argument(err, "router or needed is NULL");
+  const Input<wr_request> in(request, kRequestDefaults);
+  if (const wr_status bad = check(in, err); bad != WR_STATUS_OK) return bad;
+  return guard(err, [&] {
+    return give(text(router->router.explain(request_of(*in), Nanos{now_ns})), 1, buf, cap, needed, err);
+  });
+}
+
+wr_status released(bool done) noexcept { return done ? WR_STATUS_OK : WR_STATUS_STALE; }
+
+UsageCounts usage_of(const wr_usage& u) noexcept { return {u.input_tokens, u.cached_tokens, u.output_tokens}; }
+
+const wr_usage kUsageDefaults = WR_USAGE_INIT;
+
+template <class Each>
+wr_status each_ticket(wr_router* router, const wr_ticket* tickets, std::size_t count, std::size_t stride,
+                      wr_status* out, Each&& each) noexcept {
+  if (router == nullptr || !readable(tickets, count) || !strides_fit<wr_ticket>(count, stride)) {
+    return WR_STATUS_INVALID_ARGUMENT;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const wr_status status = each(*at(tickets, i, stride), i);
+    if (out != nullptr) out[i] = status;
+  }
+  return WR_STATUS_OK;
+}
+
+}  // namespace
+
+extern "C" {
+
+wr_status wr_router_route(wr_router* router, const wr_request* request, int64_t now_ns, wr_decision* out,
+                          wr_error* err) {
+  return ask_one(router, request, out, err, kRoute(Nanos{now_ns}));
+}
+wr_status wr_router_route_batch(wr_router* router, const wr_request* requests, size_t count, size_t stride,
+                                int64_t now_ns, wr_decision* out, size_t out_stride, wr_error* err) {
+  return ask_many(router, requests, count, stride, out, out_stride, err, kRoute(Nanos{now_ns}));
+}
+wr_status wr_router_peek(const wr_router* router, const wr_request* request, int64_t now_ns, wr_decision* out,
+                         wr_error* err) {
+  return ask_one(router, request, out, err, kPeek(Nanos{now_ns}));
+}
+wr_status wr_router_peek_batch(const wr_router* router, const wr_request* requests, size_t count, size_t stride,
+                               int64_t now_ns, wr_decision* out, size_t out_stride, wr_error* err) {
+  return ask_many(router, requests, count, stride, out, out_stride, err, kPeek(Nanos{now_ns}));
+}
+
+wr_status wr_router_explain_json(const wr_router* router, const wr_request* request, int64_t now_ns, char* buf,
+                                 size_t cap, size_t* needed, wr_error* err) {
+  return explain(router, request, now_ns, buf, cap, needed, err, [](const Explanation& e) { return to_json(e); });
+}
+wr_status wr_router_explain_text(const wr_router* router, const wr_request* request, int64_t now_ns, char* buf,
+                                 size_t cap, size_t* needed, wr_error* err) {
+  return explain(router, request, now_ns, buf, cap, needed, err, [](const Explanation& e) { return to_text(e); });
+}
+
+wr_status wr_router_first_token(wr_router* router, wr_ticket ticket, int64_t now_ns) {
+  if (router == nullptr) return WR_STATUS_INVALID_ARGUMENT;
+  return guard(nullptr, [&] { return released(router->router.first_token(Ticket{ticket}, Nanos{now_ns})); });
+}
+
+wr_status wr_router_finish(wr_router* router, wr_ticket ticket, const wr_usage* usage, int64_t now_ns) {
+  if (router == nullptr) return WR_STATUS_INVALID_ARGUMENT;
+  const Input<wr_usage> in(usage != nullptr ? usage : &kUsageDefaults, kUsageDefaults);
+  if (!in) return WR_STATUS_INVALID_ARGUMENT;
+  return guard(nullptr, [&] { return released(router->router.finish(Ticket{ticket}, usage_of(*in), Nanos{now_ns})); });
+}
+
+wr_status wr_router_fail(wr_router* router, wr_ticket ticket, uint32_t outcome, int64_t now_ns) {
+  if (router == nullptr) return WR_STATUS_INVALID_ARGUMENT;
+  if (outcome == WR_OUTCOME_FINISHED || outcome >= WR_OUTCOME_LEASE_EXPIRED) return WR_STATUS_OUT_OF_RANGE;
+  return guard(nullptr, [&] {
+    return released(router->router.fail(Ticket{ticket}, static_cast<Outcome>(outcome), Nanos{now_ns}));
+  });
+}
+
+wr_status wr_router_first_token_batch(wr_router* router, const wr_ticket* tickets, size_t count, size_t stride,
+                                      int64_t now_ns, wr_status* out) {
+  return each_ticket(router, tickets, count, stride, out,
+                     [&](wr_ticket ticket, std::size_t) { return wr_router_first_token(router, ticket, now_ns); });
+}
+
+wr_status wr_router_finish_batch(wr_router* router, const wr_ticket* tickets, size_t count, size_t stride,
+                                 const wr_usage* usages, size_t usage_stride, int64_t now_ns, wr_status* out) {
+  if (usages != nullptr && !strides_fit<wr_usage>(count, usage_stride)) return WR_STATUS_INVALID_ARGUMENT;
+  return each_ticket(router, tickets, count, stride, out, [&](wr_ticket ticket, std::size_t i) {
+    return wr_router_finish(router, ticket, usages == nullptr ? nullptr : at(usages, i, usage_stride), now_ns);
+  });
+}
+
+wr_status wr_router_fail_batch(wr_router* router, const wr_ticket* tickets, size_t count, size_t stride,
+                               uint32_t outcome, int64_t now_ns, wr_status* out) {
+  if (outcome == WR_OUTCOME_FINISHED || outcome >= WR_OUTCOME_LEASE_EXPIRED) return WR_STATUS_OUT_OF_RANGE;
+  return each_ticket(router, tickets, count, stride, out,
+                     [&](wr_ticket ticket, std::size_t) { return wr_router_fail(router, ticket, outcome, now_ns); });
+}
+
+wr_status wr_router_advance(wr_router* router, int64_t now_ns, wr_error* err) {
+  if (router == nullptr) return null_argument(err, "router is NULL");
+  return guard(err, [&] {
+    router->router.advance(Nanos{now_ns});
+    return WR_STATUS_OK;
+  });
+}
+
+}  // extern "C"
