@@ -1,0 +1,20 @@
+# The same 100,000 requests, with replicas and events that come and go, through C++ and C: every line must be the same.
+execute_process(COMMAND ${GENERATE} ${SEED} ${REQUESTS} OUTPUT_FILE ${SCRATCH}/operations.txt COMMAND_ERROR_IS_FATAL ANY)
+foreach(runner IN ITEMS cpp c)
+  execute_process(COMMAND ${RUN_${runner}} INPUT_FILE ${SCRATCH}/operations.txt OUTPUT_FILE ${SCRATCH}/${runner}.txt
+                  COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
+execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files ${SCRATCH}/cpp.txt ${SCRATCH}/c.txt RESULT_VARIABLE differ)
+if(differ)
+  execute_process(COMMAND diff ${SCRATCH}/cpp.txt ${SCRATCH}/c.txt OUTPUT_VARIABLE lines)
+  string(SUBSTRING "${lines}" 0 2000 lines)
+  message(FATAL_ERROR "C++ and C decide differently:\n${lines}")
+endif()
+# Agreement over nothing would be worth nothing.
+file(STRINGS ${SCRATCH}/cpp.txt routed REGEX "^route 0 ")
+list(LENGTH routed count)
+math(EXPR least "${REQUESTS} / 2")
+if(count LESS least)
+  message(FATAL_ERROR "only ${count} of ${REQUESTS} requests were routed")
+endif()
+message(STATUS "${count} decisions agree")
