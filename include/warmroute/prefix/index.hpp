@@ -147,7 +147,7 @@ class PrefixIndex {
   void advance(std::size_t max_nodes = 256) {
     const std::scoped_lock lock(mutex_);
     tree_.sweep(max_nodes);
-    tree_.clean_names();
+    tree_.settle_names();
     tree_.finish(true);
   }
 

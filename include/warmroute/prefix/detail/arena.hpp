@@ -3,6 +3,7 @@
 /// of a number apart and never repeats for one number. Does not: free what a node points to.
 #pragma once
 
+#include <array>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -102,11 +103,22 @@ class NodeArena {
     chunk.infos[number % kChunk].newer = chunk.free;
     chunk.free = number % kChunk;
     ++free_;
-    if (--chunk.live == 0 && free_ > 2 * kChunk) return give_back(at);
+    if (--chunk.live == 0) {
+      if (free_ > 2 * kChunk) return give_back(at);
+      keep_empty(at);
+    }
     if (!chunk.partial) {
       chunk.partial = true;
       partial_.push_back(at);
     }
+  }
+
+  /// Gives back the one or two empty chunks that `recycle` keeps for the next nodes.
+  void trim() {
+    for (const std::uint32_t at : empty_) {
+      if (at != kNone && chunks_[at] != nullptr && chunks_[at]->live == 0) give_back(at);
+    }
+    empty_ = {kNone, kNone};
   }
 
   /// Numbers below this were in use at some time; `chunk_there` says whether a number's chunk is.
@@ -158,6 +170,13 @@ class NodeArena {
     vacant_.push_back(at);
     free_ -= kChunk;
   }
+  void keep_empty(std::uint32_t at) noexcept {
+    for (std::uint32_t& kept : empty_) {
+      if (kept != at && kept != kNone && chunks_[kept] != nullptr && chunks_[kept]->live == 0) continue;
+      kept = at;
+      return;
+    }
+  }
   void leave_partial() noexcept {
     if (chunks_[partial_.back()] != nullptr) chunks_[partial_.back()]->partial = false;
     partial_.pop_back();
@@ -171,6 +190,7 @@ class NodeArena {
   std::vector<Chunk*> chunks_;
   std::vector<std::uint32_t> first_generation_;  // of a chunk's next incarnation
   std::vector<std::uint32_t> partial_, vacant_;
+  std::array<std::uint32_t, 2> empty_{kNone, kNone};  // two more would be more than `recycle` keeps
   std::size_t free_ = 0, live_ = 0;
 };
 

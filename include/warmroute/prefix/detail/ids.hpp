@@ -1,19 +1,22 @@
 /// Engines name blocks by hashes of their own; here such an id leads to the block's place in the tree.
 /// The id of a block lies beside its hash in the run, once for all replicas that agree on it. This table only finds the place: 8 bytes per
-/// block (node, offset, 16 bits of the id), checked against the run, so an entry whose block is gone is simply not believed and
-/// falls out when its shard is rebuilt. A replica that calls a block otherwise gets an alias to the first name.
+/// block (node, offset, 16 bits of the id), checked against the run. An entry goes with its block; where that would take long it stays
+/// behind, is not believed, and falls out when its shard is rebuilt. A replica that calls a block otherwise gets an alias to the first name.
+/// Invariant: after enough calls of `settle` the table takes exactly the bytes that adding the names it still has would ask for.
 /// Does not: lock, ask for room (`room_to_add`), or serve readers; only the writer looks here.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <vector>
+#include <new>
+#include <utility>
 
 #include "warmroute/prefix/detail/arena.hpp"
 #include "warmroute/prefix/detail/memory.hpp"
+#include "warmroute/prefix/detail/name_shard.hpp"
 #include "warmroute/prefix/detail/node.hpp"
 
 namespace warmroute {
@@ -25,69 +28,6 @@ enum class EngineHash : std::uint64_t {};
 
 namespace warmroute::detail {
 
-/// From one engine's own name of a block to the name that the tree keeps. Names of blocks that the engine gave up stay until the
-/// map is full: only then it is asked which still matter.
-class AliasMap {
- public:
-  explicit AliasMap(PrefixMemory& memory) : memory_(&memory) {}
-  AliasMap(const AliasMap&) = delete;
-  AliasMap& operator=(const AliasMap&) = delete;
-  ~AliasMap() { give_back(pairs_, capacity_); }
-
-  /// returns: the other name, or `id` itself.
-  [[nodiscard]] std::uint64_t find(std::uint64_t id) const noexcept {
-    if (id == 0 || count_ == 0) return id;
-    const Pair& pair = pairs_[place(id)];
-    return pair.id == id ? pair.name : id;
-  }
-  /// `matters(name)`: whether the engine still holds the block of that name.
-  template <class Matters>
-  void add(std::uint64_t id, std::uint64_t name, Matters&& matters) {
-    if ((count_ + 1) * 4 > capacity_ * 3) rebuild(matters);
-    Pair& pair = pairs_[place(id)];
-    count_ += pair.id == 0;
-    pair = {id, name};
-  }
-  [[nodiscard]] std::size_t room_to_add(std::size_t ids) const noexcept {
-    return count_ + ids < capacity_ / 4 * 3 ? 0 : std::bit_ceil((count_ + ids) * 3 / 2 + 16) * 2 * sizeof(Pair);
-  }
-
- private:
-  struct Pair {
-    std::uint64_t id = 0, name = 0;
-  };
-  [[nodiscard]] std::size_t place(std::uint64_t id) const noexcept {
-    std::size_t i = static_cast<std::size_t>((id * 0x9E3779B97F4A7C15ULL) >> 32);
-    while (pairs_[i & (capacity_ - 1)].id != 0 && pairs_[i & (capacity_ - 1)].id != id) ++i;
-    return i & (capacity_ - 1);
-  }
-  template <class Matters>
-  void rebuild(Matters&& matters) {
-    Pair* old = pairs_;
-    const std::size_t before = capacity_;
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < before; ++i) {
-      if (old[i].id != 0 && !matters(old[i].name)) old[i].id = 0;
-      kept += old[i].id != 0;
-    }
-    capacity_ = std::bit_ceil(kept * 3 / 2 + 16);
-    pairs_ = static_cast<Pair*>(memory_->allocate(capacity_ * sizeof(Pair)));
-    std::fill_n(pairs_, capacity_, Pair{});
-    count_ = kept;
-    for (std::size_t i = 0; i < before; ++i) {
-      if (old[i].id != 0) pairs_[place(old[i].id)] = old[i];
-    }
-    give_back(old, before);
-  }
-  void give_back(Pair* pairs, std::size_t capacity) noexcept {
-    if (pairs != nullptr) memory_->release(pairs, capacity * sizeof(Pair));
-  }
-
-  PrefixMemory* memory_;
-  Pair* pairs_ = nullptr;
-  std::size_t capacity_ = 0, count_ = 0;
-};
-
 class EngineIds {
  public:
   /// A block's place; `node` null: unknown.
@@ -95,17 +35,14 @@ class EngineIds {
     Node* node = nullptr;
     std::uint32_t offset = 0;
   };
-  static constexpr std::size_t kMostShards = 1024;  // a rebuild moves one of them: 10,000 entries among 10^7 blocks
 
-  EngineIds(PrefixMemory& memory, NodeArena& arena)
-      : memory_(&memory),
-        arena_(&arena),
-        shard_count_(std::bit_floor(std::clamp<std::size_t>(memory.max_bytes() >> 17, 1, kMostShards))) {}
+  EngineIds(PrefixMemory& memory, NodeArena& arena) : memory_(&memory), arena_(&arena) {}
   EngineIds(const EngineIds&) = delete;
   EngineIds& operator=(const EngineIds&) = delete;
   ~EngineIds() {
-    for (const Shard& s : shards_) {
-      if (s.lines != nullptr) memory_->release_line(s.lines, s.bytes());
+    for (Group& g : groups_) {
+      g.one.clear(*memory_);
+      if (g.parts != nullptr) drop_parts(g);
     }
   }
 
@@ -113,22 +50,20 @@ class EngineIds {
   template <class Prefer>
   [[nodiscard]] Place find(std::uint64_t id, Prefer&& prefer) const {
     Place found;
-    if (id == 0 || shards_.empty()) return found;
+    if (id == 0) return found;
+    const auto take = [&, this](std::uint32_t number, std::uint32_t offset) {
+      const Place place = check(id, number, offset);
+      if (place.node == nullptr) return false;
+      // engines that do not chain their hashes call several blocks the same
+      const bool better = found.node != nullptr && prefer(*place.node, place.offset);
+      if (found.node == nullptr || better) found = place;
+      return better;
+    };
     const std::uint64_t mixed = mix(id);
-    const Shard& shard = shards_[shard_of(mixed)];
-    if (shard.count == 0) return found;
-    const std::uint16_t tag = tag_of(mixed);
-    for (std::uint32_t at = shard.home(tag);; at = shard.next(at)) {
-      const Line& line = shard.lines[at];
-      for (unsigned same = line.equal(tag); same != 0; same &= same - 1) {
-        const Place place = place_of(line, static_cast<unsigned>(std::countr_zero(same)));
-        if (place.node == nullptr || id_at(place) != id) continue;
-        // engines that do not chain their hashes call several blocks the same
-        if (found.node != nullptr && prefer(*place.node, place.offset)) return place;
-        if (found.node == nullptr) found = place;
-      }
-      if (line.tags[Line::kWays - 1] == 0) return found;
-    }
+    shard_of(mixed).find(tag_of(mixed), [&take](const NameLine& line, unsigned way) {
+      return take(line.numbers[way], line.offsets[way]);
+    });
+    return found;
   }
 
   /// returns: that place, if it is a live block of that name.
@@ -140,92 +75,93 @@ class EngineIds {
     return there ? Place{&node, offset} : Place{};
   }
 
-  /// Fetches what `find` or `add` of that id will look at first.
+  /// Fetches what `find`, `add` or `forget` of that id will look at first.
   void prefetch(std::uint64_t id) const noexcept {
-    if (shards_.empty()) return;
     const std::uint64_t mixed = mix(id);
-    const Shard& shard = shards_[shard_of(mixed)];
-    if (shard.count != 0) __builtin_prefetch(shard.lines + shard.home(tag_of(mixed)), 1);
+    shard_of(mixed).prefetch(tag_of(mixed));
   }
 
-  /// The block at that place, whose run says so already, is called `id`. `blocks`: how many the tree has; the table is cleaned of
-  /// untrue entries when it has a quarter more.
-  void add(std::uint64_t id, std::uint32_t number, std::uint32_t offset, std::uint64_t blocks) {
-    if (shards_.empty()) shards_.resize(shard_count_);
+  /// The block at that place, which had no name until its run was given this one, is called `id`. returns: false: no room.
+  [[nodiscard]] bool add(std::uint64_t id, std::uint32_t number, std::uint32_t offset) {
     const std::uint64_t mixed = mix(id);
-    Shard& shard = shards_[shard_of(mixed)];
-    if (shard.used >= shard.count * (Line::kWays * 5 / 8)) rebuild(shard, used_ > blocks + blocks / 4);
-    if (shard.count == 0) rebuild(shard, false);  // nothing in it was true
-    put(shard, tag_of(mixed), number, static_cast<std::uint16_t>(offset));
+    NameShard& shard = shard_of(mixed);
+    if (shard.full() && !grow(shard)) return false;
+    used_ += shard.put(tag_of(mixed), number, static_cast<std::uint16_t>(offset));
+    ++true_;
+    if (shard.used() > kSplit && groups_[mixed >> 60].parts == nullptr) to_split_ |= 1U << (mixed >> 60);
+    return true;
   }
 
-  /// Where most entries are untrue because blocks went, cleans a few shards: what they took comes back call by call.
-  void clean_some(std::uint64_t blocks) {
-    for (int n = 0; n < 8 && used_ > blocks + blocks / 4 + shards_.size(); ++n) {
-      Shard& shard = shards_[clean_at_++ % shards_.size()];
-      if (shard.used != 0 && memory_->fits(shard.bytes())) rebuild(shard, true);
+  /// The blocks [from, to) of a named run are about to go from that node. cost: as many cache lines as they have names, kForget at most
+  /// between two calls of `end_change`; names beyond stay behind in the table.
+  void forget(std::uint32_t number, const Run& run, std::uint32_t from, std::uint32_t to) noexcept {
+    constexpr std::uint32_t kAhead = 20;
+    const std::uint64_t* names = run.ids();
+    const std::uint32_t end = from + std::min(to - from, to_forget_);
+    to_forget_ -= end - from;
+    for (std::uint32_t i = from; i < std::min(from + kAhead, end); ++i) prefetch(names[i]);
+    for (std::uint32_t i = from; i < end; ++i) {
+      if (i + kAhead < end) prefetch(names[i + kAhead]);
+      if (names[i] == 0) continue;
+      const std::uint64_t mixed = mix(names[i]);
+      const bool gone = shard_of(mixed).erase(tag_of(mixed), number, static_cast<std::uint16_t>(i));
+      used_ -= gone;
+      true_ -= gone;
     }
+    for (std::uint32_t i = end; i < to; ++i) true_ -= names[i] != 0;
   }
 
-  /// returns: an estimate from above of what `ids` additions ask for.
+  /// Ends a change of the tree. Every few changes one shard is looked at: what has become much too large shrinks without a timer.
+  void end_change() {
+    constexpr std::uint32_t kChangesPerShard = 8;
+    to_forget_ = kForget;
+    for (; to_split_ != 0; to_split_ &= to_split_ - 1)
+      split(groups_[static_cast<unsigned>(std::countr_zero(to_split_))]);
+    if (++changes_ % kChangesPerShard == 0 || stale() > used_ / 4) static_cast<void>(settle_next(4));
+  }
+  /// Shrinks to what the names need, and drops entries whose blocks went: a few thousand entries a call at most.
+  void settle() {
+    std::size_t work = 0;
+    for (std::size_t n = 0; n < 256 && work < kSettle; ++n) work += settle_next(1);
+  }
+
+  /// returns: an estimate from above of what `ids` additions ask for. What finds no room after all, `add` refuses.
   [[nodiscard]] std::size_t room_to_add(std::size_t ids) const noexcept {
     const std::size_t growing =
-        std::min({ids, shard_count_, 4 + ids * 16 / (largest_ + 1)});  // shards that are full by then
-    return growing * ((largest_ + ids / shard_count_ + 8) * 26 + 256);
+        std::min({ids, kGroups * kParts, 4 + ids * 2 / (largest_ + 1)});  // shards that are full by then
+    return growing * (2 * std::size_t{largest_} + ids / 1024 + 2) * sizeof(NameLine) +
+           (used_ + ids <= kSplit ? 0 : kRoomToSplit);
   }
 
  private:
-  /// Eight places in one cache line, filled from the front. The tag (16 bits of the mixed id, 0 = free) also says to which line a place
-  /// belongs, so that a rebuild needs no more than the lines; what does not fit goes to the next line.
-  struct alignas(64) Line {
-    static constexpr unsigned kWays = 8;
-    std::uint16_t tags[kWays];
-    std::uint32_t numbers[kWays];
-    std::uint16_t offsets[kWays];
+  static constexpr std::size_t kGroups = 16, kParts = 64;
+  static constexpr std::uint32_t kSplit = 512;  // names of a group that is still one shard
+  static constexpr std::size_t kRoomToSplit = kParts * (sizeof(NameShard) + 2 * sizeof(NameLine)) + 4 * kSplit * 8;
+  static constexpr std::uint32_t kForget = 1024;  // 15 ns each
+  static constexpr std::size_t kSettle = 2048;
 
-    void set(unsigned way, std::uint16_t tag, std::uint32_t number, std::uint16_t offset) noexcept {
-      tags[way] = tag;
-      numbers[way] = number;
-      offsets[way] = offset;
-    }
-    /// returns: one bit per way that has that tag.
-    [[nodiscard]] unsigned equal(std::uint16_t tag) const noexcept {
-#if WARMROUTE_X86_KERNELS
-      typedef short Tags __attribute__((vector_size(16), may_alias));
-      typedef char Bytes __attribute__((vector_size(16)));
-      const Tags same = *reinterpret_cast<const Tags*>(tags) == (Tags{} + static_cast<short>(tag));
-      const auto pairs = static_cast<unsigned>(__builtin_ia32_pmovmskb128(reinterpret_cast<Bytes>(same))) & 0x5555U;
-      unsigned bits = (pairs | pairs >> 1) & 0x3333U;
-      bits = (bits | bits >> 2) & 0x0F0FU;
-      return (bits | bits >> 4) & 0xFFU;
-#else
-      unsigned bits = 0;
-      for (unsigned k = 0; k < kWays; ++k) bits |= static_cast<unsigned>(tags[k] == tag) << k;
-      return bits;
-#endif
-    }
-  };
-  struct Shard {
-    Line* lines = nullptr;
-    std::uint32_t count = 0, used = 0;
-
-    [[nodiscard]] std::uint32_t home(std::uint16_t tag) const noexcept {
-      return static_cast<std::uint32_t>((std::uint64_t{tag} * count) >> 16);
-    }
-    [[nodiscard]] std::uint32_t next(std::uint32_t line) const noexcept { return line + 1 == count ? 0 : line + 1; }
-    [[nodiscard]] std::size_t bytes() const noexcept { return count * sizeof(Line); }
+  /// Few names are one shard; many are kParts of them, so that no resize is long: 10,000 entries among 10^7 blocks.
+  struct Group {
+    NameShard one;
+    NameShard* parts = nullptr;
   };
 
   [[nodiscard]] static std::uint64_t mix(std::uint64_t x) noexcept {
     x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93ULL;
     return x ^ (x >> 32);
   }
-  [[nodiscard]] std::size_t shard_of(std::uint64_t mixed) const noexcept { return (mixed >> 54) & (shard_count_ - 1); }
   [[nodiscard]] static std::uint16_t tag_of(std::uint64_t mixed) noexcept {
     return static_cast<std::uint16_t>((mixed & 0xFFFF) != 0 ? mixed & 0xFFFF : 1);
   }
+  [[nodiscard]] const NameShard& shard_of(std::uint64_t mixed) const noexcept {
+    const Group& g = groups_[mixed >> 60];
+    return g.parts == nullptr ? g.one : g.parts[(mixed >> 54) % kParts];
+  }
+  [[nodiscard]] NameShard& shard_of(std::uint64_t mixed) noexcept {
+    return const_cast<NameShard&>(static_cast<const EngineIds*>(this)->shard_of(mixed));
+  }
   /// returns: the live place that one way of a line names, if there is one.
-  [[nodiscard]] Place place_of(const Line& line, unsigned way) const noexcept {
+  [[nodiscard]] Place place_of(const NameLine& line, unsigned way) const noexcept {
     const std::uint32_t number = line.numbers[way];
     if (!arena_->live(number)) return {};
     Node& node = arena_->node(number);
@@ -236,68 +172,103 @@ class EngineIds {
   [[nodiscard]] static std::uint64_t id_at(const Place& p) noexcept {
     return p.node->run.load(std::memory_order_relaxed)->ids()[p.offset];
   }
-
-  void put(Shard& shard, std::uint16_t tag, std::uint32_t number, std::uint16_t offset) noexcept {
-    for (std::uint32_t at = shard.home(tag);; at = shard.next(at)) {
-      Line& line = shard.lines[at];
-      for (unsigned same = line.equal(tag); same != 0; same &= same - 1) {
-        const auto way = static_cast<unsigned>(std::countr_zero(same));
-        if (line.numbers[way] == number && line.offsets[way] == offset) return;  // the same place had this name before
-      }
-      const unsigned free = line.equal(0);
-      if (free == 0) continue;
-      const auto way = static_cast<unsigned>(std::countr_zero(free));
-      line.set(way, tag, number, offset);
-      ++shard.used;
-      ++used_;
-      return;
-    }
-  }
-
-  /// Twice as large as it must be, of those entries that are still true if `clean`.
-  void rebuild(Shard& shard, bool clean) {
-    const Shard old = shard;
-    std::uint32_t kept = 0;
-    for (std::uint32_t i = 0; i < old.count; ++i) {
-      for (unsigned way = 0; way < Line::kWays; ++way) {
-        if (clean && old.lines[i].tags[way] != 0 && !is_true(old.lines[i], way, shard)) old.lines[i].tags[way] = 0;
-        kept += old.lines[i].tags[way] != 0;
-      }
-    }
-    shard.count = kept == 0 && clean ? 0 : std::max<std::uint32_t>(2, kept * 16 / 5 / Line::kWays);
-    shard.lines = shard.count == 0 ? nullptr : static_cast<Line*>(memory_->allocate_line(shard.bytes()));
-    if (shard.count != 0) std::memset(static_cast<void*>(shard.lines), 0, shard.bytes());
-    used_ -= shard.used - kept;
-    shard.used = kept;
-    filled_.assign(shard.count, 0);  // asking the line itself would wait for the tag just written to it
-    for (std::uint32_t i = 0; i < old.count; ++i) {
-      for (unsigned way = 0; way < Line::kWays; ++way) {
-        const Line& line = old.lines[i];
-        if (line.tags[way] == 0) continue;
-        std::uint32_t at = shard.home(line.tags[way]);
-        while (filled_[at] == Line::kWays) at = shard.next(at);
-        shard.lines[at].set(filled_[at]++, line.tags[way], line.numbers[way], line.offsets[way]);
-      }
-    }
-    if (old.lines != nullptr) memory_->release_line(old.lines, old.bytes());
-    largest_ = std::max(largest_, shard.count * Line::kWays);
-  }
-  [[nodiscard]] bool is_true(const Line& line, unsigned way, const Shard& shard) const {
+  /// returns: the mixed name of the block that an entry of `shard` stands for, or 0 if it is not there.
+  [[nodiscard]] std::uint64_t true_name(const NameLine& line, unsigned way, const NameShard& shard) const noexcept {
     const Place place = place_of(line, way);
-    if (place.node == nullptr) return false;
-    const std::uint64_t mixed = mix(id_at(place));
-    return &shards_[shard_of(mixed)] == &shard && tag_of(mixed) == line.tags[way];
+    const std::uint64_t id = place.node == nullptr ? 0 : id_at(place);
+    const std::uint64_t mixed = mix(id);
+    return id != 0 && tag_of(mixed) == line.tags[way] && &shard_of(mixed) == &shard ? mixed : 0;
+  }
+  [[nodiscard]] std::uint64_t stale() const noexcept { return used_ - true_; }
+
+  /// Makes room for one more. returns: false: there is none.
+  bool grow(NameShard& shard) {
+    const std::uint32_t lines = NameShard::lines_for(shard.used() + 1);
+    if (!memory_->fits(NameShard::bytes(lines) + lines)) return shard.takes_one();
+    shard.resize(*memory_, lines);
+    largest_ = std::max(largest_, lines);
+    round_largest_ = std::max(round_largest_, lines);
+    return true;
+  }
+  /// Drops entries whose blocks went, in the next lines of the shard. returns: whether it was the last of them.
+  bool clean(NameShard& shard) {
+    constexpr std::uint32_t kLines = 32;  // 5 us where every block's run is cold
+    const auto keep = [&](const NameLine& line, unsigned way) { return true_name(line, way, shard) != 0; };
+    used_ -= shard.erase_unless(line_at_, line_at_ + kLines, keep);
+    line_at_ = line_at_ + kLines < shard.lines() ? line_at_ + kLines : 0;
+    return line_at_ == 0;
+  }
+  /// The names are read for it: the tags do not say to which part they belong.
+  void split(Group& group) {
+    if (group.parts != nullptr || !memory_->fits(kRoomToSplit + group.one.used() * 32)) return;
+    auto* parts = static_cast<NameShard*>(memory_->allocate(kParts * sizeof(NameShard)));
+    for (std::size_t i = 0; i < kParts; ++i) new (parts + i) NameShard;
+    std::uint32_t moved = 0;
+    group.one.for_each([&](const NameLine& line, unsigned way) {
+      const std::uint64_t mixed = true_name(line, way, group.one);
+      if (mixed == 0) return;
+      NameShard& part = parts[(mixed >> 54) % kParts];
+      if (part.full()) part.resize(*memory_, NameShard::lines_for(part.used() + 1));
+      part.put(line.tags[way], line.numbers[way], line.offsets[way]);
+      ++moved;
+    });
+    used_ -= group.one.used() - moved;
+    group.one.clear(*memory_);
+    group.parts = parts;
+  }
+  void drop_parts(Group& group) noexcept {
+    for (std::size_t i = 0; i < kParts; ++i) group.parts[i].clear(*memory_);
+    memory_->release(std::exchange(group.parts, nullptr), kParts * sizeof(NameShard));
+  }
+  /// One shard again, where it is small enough for that.
+  std::size_t join(Group& group, std::uint32_t most) {
+    std::uint32_t names = 0;
+    for (std::size_t i = 0; i < kParts; ++i) names += group.parts[i].used();
+    if (names > most || !memory_->fits(NameShard::bytes(NameShard::lines_for(names)))) return 0;
+    group.one.resize(*memory_, NameShard::lines_for(names));
+    for (std::size_t i = 0; i < kParts; ++i) {
+      group.parts[i].for_each([&group](const NameLine& line, unsigned way) {
+        group.one.put(line.tags[way], line.numbers[way], line.offsets[way]);
+      });
+    }
+    drop_parts(group);
+    return names + kParts;
+  }
+
+  /// Looks at the next shard: shrinks it if it is more than `slack` times as large as it must be. returns: entries looked at.
+  std::size_t settle_next(std::uint32_t slack) {
+    Group& group = groups_[group_at_];
+    std::size_t work = 1;
+    if (group.parts != nullptr && part_at_ == 0) work += join(group, kSplit / slack);
+    NameShard& shard = group.parts == nullptr ? group.one : group.parts[part_at_];
+    if (stale() > (slack == 1 ? 0 : used_ / 4)) {
+      work += 256;
+      if (!clean(shard)) return work;
+    }
+    const std::uint32_t wanted = NameShard::lines_for(shard.used());
+    const std::uint32_t lines = slack == 1 ? wanted : wanted * 2;
+    if (wanted * slack <= shard.lines() && lines < shard.lines() && memory_->fits(NameShard::bytes(lines) + lines)) {
+      work += shard.used();
+      shard.resize(*memory_, lines);
+    }
+    round_largest_ = std::max(round_largest_, shard.lines());
+    if (group.parts != nullptr && ++part_at_ < kParts) return work;
+    part_at_ = 0;
+    if (++group_at_ < kGroups) return work;
+    group_at_ = 0;
+    largest_ = std::exchange(round_largest_, 0);
+    return work;
   }
 
   PrefixMemory* memory_;
   NodeArena* arena_;
-  std::size_t
-      shard_count_;  // a power of two; few where the cap is low, since each has a line or two from its first name on
-  std::vector<Shard> shards_;
-  std::size_t clean_at_ = 0;
-  std::vector<std::uint8_t> filled_;  // scratch of rebuild
-  std::uint64_t used_ = 0;
-  std::uint32_t largest_ = 0;
+  std::array<Group, kGroups> groups_{};
+  std::uint64_t used_ = 0, true_ = 0;              // entries; those whose block is there
+  std::uint32_t largest_ = 0, round_largest_ = 0;  // lines of a shard
+  std::uint32_t to_forget_ = kForget, changes_ = 0;
+  std::uint32_t to_split_ = 0;              // a bit per group
+  std::size_t group_at_ = 0, part_at_ = 0;  // the shard that settle_next looks at
+  std::uint32_t line_at_ = 0;               // how far it was cleaned
 };
 
 }  // namespace warmroute::detail

@@ -80,6 +80,11 @@ class PrefixMemory {
     }
   }
 
+  /// Gives back what the list of retired memory itself took in a busy time.
+  void trim_list() {
+    if (retired_.empty() && retired_.capacity() > 64) retired_ = decltype(retired_)();
+  }
+
   /// threads: any.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
   /// returns: whether that many bytes more may be asked for.

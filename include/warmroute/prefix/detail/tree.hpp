@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "warmroute/detail/epoch.hpp"
+#include "warmroute/prefix/detail/aliases.hpp"
 #include "warmroute/prefix/detail/arena.hpp"
 #include "warmroute/prefix/detail/branches.hpp"
 #include "warmroute/prefix/detail/holding.hpp"
@@ -78,7 +79,7 @@ class PrefixTree {
   /// Looks at up to `limit` nodes for replicas that were cleared. returns: whether there is more to do.
   bool sweep(std::size_t limit);
   /// Gives back what engines' names of blocks that went still take, a little per call.
-  void clean_names() { ids_.clean_some(blocks_); }
+  void settle_names();
   /// Ends a change: merges what became mergeable, stamps what was retired and frees what readers have left.
   void finish(bool collect_now = false);
 
@@ -131,6 +132,7 @@ class PrefixTree {
   void note_hint(std::uint32_t slot, const Node& node, std::uint32_t offset);
   [[nodiscard]] EngineIds::Place find_name(std::uint32_t slot, std::uint64_t name);
   bool name(Node& node, std::uint32_t from, std::span<const EngineHash> ids, std::uint32_t slot);
+  void forget_names(Node& node, std::uint32_t from);
   void append(Node& node, std::span<const BlockHash> hashes);
   Run* new_run(std::size_t capacity, bool named);
   Run* copy_run(const Run& old, std::size_t capacity, bool named);
@@ -174,6 +176,7 @@ class PrefixTree {
   std::vector<std::uint32_t> postponed_;            // nodes to tidy when the change is over
   std::vector<std::uint32_t> mergeable_;
   std::uint32_t tick_ = 0;
+  std::uint32_t settle_at_ = 0;  // the slot whose own names were looked at last
   std::uint32_t to_sweep_ = 0, sweep_at_ = 0, sweep_end_ = 0;
   std::uint64_t blocks_ = 0, memberships_ = 0, evicted_ = 0, evicted_blocks_ = 0;
 };

@@ -80,9 +80,9 @@ inline bool PrefixTree::name(Node& node, std::uint32_t from, std::span<const Eng
     const auto id = static_cast<std::uint64_t>(ids[i]);
     if (names[at] == id || id == 0) continue;
     if (names[at] == 0) {
-      names[at] = id;
       prefetch_names(ids, i + 1);
-      ids_.add(id, node.number, at, blocks_);
+      if (!ids_.add(id, node.number, at)) return false;
+      names[at] = id;
       continue;
     }
     aliases_[slot]->add(id, names[at], [&, this](std::uint64_t known) {
@@ -92,6 +92,30 @@ inline bool PrefixTree::name(Node& node, std::uint32_t from, std::span<const Eng
     });
   }
   return true;
+}
+
+/// The names of blocks from `from` on go with the blocks.
+inline void PrefixTree::forget_names(Node& node, std::uint32_t from) {
+  if (run_of(node).named != 0) ids_.forget(node.number, run_of(node), from, length(node));
+}
+
+/// The table, and one replica's own names.
+inline void PrefixTree::settle_names() {
+  constexpr std::size_t kNames = 256;
+  ids_.settle();
+  if (aliases_.empty()) return;
+  for (std::uint32_t looked = 0; looked < 64; ++looked) {
+    const std::uint32_t slot = settle_at_ = settle_at_ + 1 < lanes_ ? settle_at_ + 1 : 0;
+    if (!aliases_[slot]) continue;
+    aliases_[slot]->settle(kNames, [this, slot](std::uint64_t name) {
+      const EngineIds::Place place = find_name(slot, name);
+      return place.node != nullptr && holds(*place.node, slot, place.offset);
+    });
+    if (aliases_[slot]->empty()) aliases_[slot].reset();
+    break;
+  }
+  if (std::none_of(aliases_.begin(), aliases_.end(), [](const auto& map) { return map != nullptr; }))
+    aliases_ = decltype(aliases_)();
 }
 
 inline bool PrefixTree::holds(Node& node, std::uint32_t slot, std::uint32_t offset) {

@@ -114,7 +114,11 @@ inline void PrefixTree::finish(bool collect_now) {
     merge_child(number);
     tidy_postponed();
   }
+  ids_.end_change();
   finish_memory(collect_now);
+  if (!collect_now) return;
+  arena_.trim();
+  memory_.trim_list();
 }
 
 inline bool PrefixTree::sweep(std::size_t limit) {

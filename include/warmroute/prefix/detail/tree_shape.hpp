@@ -112,6 +112,7 @@ inline void PrefixTree::tidy(Node* node) {
 
 inline void PrefixTree::trim(Node& node, std::uint32_t keep) {
   Run& run = run_of(node);
+  forget_names(node, keep);
   blocks_ -= run.length.load(std::memory_order_relaxed) - keep;
   run.length.store(keep, std::memory_order_release);
   // halves at least, so that cutting block by block stays cheap; not when the copy itself would break the cap
@@ -125,6 +126,7 @@ inline void PrefixTree::free_node(Node& node) {
   branches_.remove(info.parent == kRoot ? nullptr : &arena_.node(info.parent), info.offset, node);
   unlist(node);
   Run& run = run_of(node);
+  forget_names(node, 0);
   blocks_ -= run.length.load(std::memory_order_relaxed);
   holding_.retire(node);
   branches_.retire(node);
@@ -194,9 +196,8 @@ inline void PrefixTree::merge(Node& parent, Node& child) {
     append(parent, hashes);
   }
   for (std::uint32_t i = 0; lower.named != 0 && i < total - joint; ++i) {
-    if (lower.ids()[i] == 0) continue;
-    run_of(parent).ids()[joint + i] = lower.ids()[i];
-    ids_.add(lower.ids()[i], parent.number, joint + i, blocks_);
+    const std::uint64_t id = lower.ids()[i];
+    if (id != 0 && ids_.add(id, parent.number, joint + i)) run_of(parent).ids()[joint + i] = id;
   }
   const std::uint32_t used = arena_.info(child).used;
   free_node(child);
