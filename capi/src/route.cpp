@@ -1,4 +1,5 @@
 // The path of a request: route, peek, tickets, one by one and in batches; explanations. Nothing is copied that has its size already.
+#include <cstdio>
 #include <string>
 
 #include "router.hpp"
@@ -44,9 +45,8 @@ Request request_of(const wr_request& r) noexcept {
   return out;
 }
 
-wr_decision decision_of(const Decision& d) noexcept {
-  wr_decision out;
-  out.struct_size = sizeof out;
+// Every field but struct_size.
+void fill(wr_decision& out, const Decision& d) noexcept {
   out.status = WR_STATUS_OK;
   out.verdict = static_cast<std::uint32_t>(d.verdict);
   out.reason = static_cast<std::uint32_t>(d.reason);
@@ -66,7 +66,16 @@ wr_decision decision_of(const Decision& d) noexcept {
   out.expected_prefill_ns = d.expected_prefill.value;
   out.retry_after_ns = d.retry_after.value;
   std::memset(out.reserved, 0, sizeof out.reserved);
-  return out;
+}
+// The usual size is filled in place: building and copying 200 bytes more took 8 ns (bench_capi).
+void give_decision(wr_decision* out, const Decision& d) noexcept {
+  if (out->struct_size == sizeof *out) {
+    fill(*out, d);
+    return;
+  }
+  wr_decision whole;
+  fill(whole, d);
+  write(out, whole);
 }
 
 // returns: what is wrong with one request, or OK.
@@ -85,7 +94,7 @@ wr_status ask_one(RouterHandle* router, const wr_request* request, wr_decision* 
   const Input<wr_request> in(request, kRequestDefaults);
   if (const wr_status bad = check(in, err); bad != WR_STATUS_OK) return bad;
   return guard(err, [&] {
-    write(out, decision_of(ask(router->router, request_of(*in))));
+    give_decision(out, ask(router->router, request_of(*in)));
     return WR_STATUS_OK;
   });
 }
@@ -101,7 +110,9 @@ wr_status ask_many(RouterHandle* router, const wr_request* requests, std::size_t
   }
   for (std::size_t i = 0; i < count; ++i) {
     if (!writable(at(out, i, out_stride))) {
-      return fail(err, Code::invalid_argument, "struct_size of a decision is not set: nothing was routed", i);
+      char message[96];
+      std::snprintf(message, sizeof message, "struct_size of decision %zu is not set: nothing was routed", i);
+      return fail(err, Code::invalid_argument, message);
     }
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -187,7 +198,7 @@ wr_status wr_router_first_token(wr_router* router, wr_ticket ticket, int64_t now
 wr_status wr_router_finish(wr_router* router, wr_ticket ticket, const wr_usage* usage, int64_t now_ns) {
   if (router == nullptr) return WR_STATUS_INVALID_ARGUMENT;
   const Input<wr_usage> in(usage != nullptr ? usage : &kUsageDefaults, kUsageDefaults);
-  if (!in) return WR_STATUS_INVALID_ARGUMENT;
+  if (!in) return in.refuse(nullptr, {});
   return guard(nullptr, [&] { return released(router->router.finish(Ticket{ticket}, usage_of(*in), Nanos{now_ns})); });
 }
 

@@ -24,7 +24,8 @@ inline constexpr std::size_t kCacheLine = 64;
 /// returns: a small number that differs between threads as long as there are few of them.
 inline std::uint32_t thread_hint() noexcept {
   static std::atomic<std::uint32_t> next{0};
-  thread_local const std::uint32_t hint = next.fetch_add(1, std::memory_order_relaxed);
+  thread_local constinit std::uint32_t hint = 0;  // 0: not drawn yet; a constant needs no guard on each use
+  if (hint == 0) hint = next.fetch_add(1, std::memory_order_relaxed) | 0x8000'0000u;
   return hint;
 }
 
