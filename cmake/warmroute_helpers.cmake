@@ -2,9 +2,10 @@
 
 # Warnings for this project's own targets; consumers never see them.
 function(warmroute_set_warnings target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                         $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    target_compile_options(${target} PRIVATE -Wno-restrict)  # GCC bug 105329: false alarms on "literal" + std::string
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)  # GCC bug 105329: false alarms on "literal" + std::string
   endif()
   if(WARMROUTE_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
