@@ -13,7 +13,8 @@
  * - Calls that can fail return a wr_status; 0 is success. The optional last argument `err` (NULL is fine) then says what is wrong,
  *   where, and what to do. On failure every other output is as it was and nothing needs to be freed. Nothing is thrown or printed.
  * - A struct begins with `struct_size`; start from its WR_..._INIT. Fields are only ever added at the end: an older caller's shorter
- *   struct is read as if the rest had its INIT value, a newer caller's longer one is refused only if it sets what this library does not know.
+ *   struct is read as if the rest had its INIT value, a newer caller's longer one is refused (unsupported) only if it sets what this library does not know.
+ *   Leave `reserved` members 0: some become fields. Of an output, what the library does not know stays as it was; 0 where there is no INIT.
  * - Outcomes that policy foresees ("no replica is up") are verdicts of a wr_decision, not failures.
  * - Times are nanoseconds of one monotonic clock of yours, passed in; the library reads none. It opens no socket and starts no thread.
  * - Strings are (pointer, size), need no terminating NUL, and are read during the call only.
@@ -287,7 +288,7 @@ WR_API wr_status wr_ring_with_member(const wr_ring* ring, wr_str ring_id, uint32
 WR_API size_t wr_ring_size(const wr_ring* ring);
 /** returns: the member whose point comes first at or after `key` (a uniformly distributed hash); WR_NO_MEMBER on an empty ring or NULL. Hot. since: 0.1.0 */
 WR_API uint32_t wr_ring_home(const wr_ring* ring, uint64_t key);
-/** out[i] = home of keys[i]; strides in bytes. Hot. since: 0.1.0 */
+/** out[i] = home of keys[i]; strides in bytes, of any alignment. errors: invalid_argument. Hot. since: 0.1.0 */
 WR_API wr_status wr_ring_home_batch(const wr_ring* ring, const uint64_t* keys, size_t count, size_t stride,
                                     uint32_t* out, size_t out_stride, wr_error* err);
 /** The first distinct members clockwise from `key`, home first; *count = min(cap, members). Hot. since: 0.1.0 */
@@ -461,18 +462,20 @@ typedef struct wr_replica_spec {
   {sizeof(wr_replica_spec), 0, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, WR_ROLE_UNIFIED, WR_HEALTH_UP, WR_STR_INIT, 1.0, \
    NULL, 0, NULL, 0, 1, 0, 0, 6700000, 24000000, 1300, 56000, 1000000, {0, 0, 0, 0}}
 
-/** errors: invalid_argument (every fault named), already_exists (name and rank), capacity. threads: any. since: 0.1.0 */
+/** errors: invalid_argument (every fault named), out_of_range (role, health), already_exists (name and rank), capacity. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_add_replica(wr_router* router, const wr_replica_spec* spec, int64_t now_ns, wr_replica_id* out,
                                        wr_error* err);
 /** The replica and what is believed of its cache go at once; its tickets stay valid. errors: stale. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_remove_replica(wr_router* router, wr_replica_id replica, int64_t now_ns, wr_error* err);
-/** Changes weight, labels, adapters, rates, role, ring_id, capacity in place. errors: stale, invalid_argument. threads: any. since: 0.1.0 */
+/** Changes all but name, dp_rank and pool in place: fill the whole spec anew, its health too, or a replica that is down comes up.
+    errors: stale, invalid_argument, out_of_range (role, health). threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_update_replica(wr_router* router, wr_replica_id replica, const wr_replica_spec* spec,
                                           int64_t now_ns, wr_error* err);
 /** errors: stale, out_of_range (health). threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_set_health(wr_router* router, wr_replica_id replica, uint32_t health, wr_str reason,
                                       int64_t now_ns, wr_error* err);
-/** The ids in the table, ordered by slot; *count of them. out NULL asks for the count. errors: capacity. threads: any. since: 0.1.0 */
+/** The ids in the table, ordered by slot; *count of them. out NULL asks for the count. errors: capacity (*count is set, `out` untouched).
+    threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_replicas(const wr_router* router, wr_replica_id* out, size_t cap, size_t* count, wr_error* err);
 /** errors: not_found. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_find_replica(const wr_router* router, wr_str name, uint32_t dp_rank, wr_replica_id* out,
@@ -772,7 +775,7 @@ WR_API const char* wr_outcome_name(uint32_t outcome);
 /** The first token came: prefill load is released. Hot. errors: stale (the ticket is over, or had its first token: counted, harmless). threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_first_token(wr_router* router, wr_ticket ticket, int64_t now_ns);
 /** The request is over; cached_tokens repairs what is believed of that cache. `usage` NULL: nothing known. Hot. errors: stale, invalid_argument
-    (struct_size; the ticket is not released). threads: any. since: 0.1.0 */
+    and unsupported (the struct; the ticket is not released). threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_finish(wr_router* router, wr_ticket ticket, const wr_usage* usage, int64_t now_ns);
 /** The request is over without a whole answer. Hot. errors: stale, out_of_range (outcome; the ticket is not released). threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_fail(wr_router* router, wr_ticket ticket, uint32_t outcome, int64_t now_ns);

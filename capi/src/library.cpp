@@ -18,9 +18,11 @@ wr_status fail(wr_error* err, Code code, std::string_view message, std::uint64_t
   err->status = status;
   err->offset = offset;
   std::size_t size = std::min(message.size(), sizeof err->message - 1);
-  // never half a character of UTF-8
+  // Never half a character of UTF-8; four bytes in a row that begin none are not UTF-8, and stay.
   if (size < message.size()) {
-    while (size > 0 && (static_cast<unsigned char>(message[size]) & 0xC0u) == 0x80u) --size;
+    std::size_t border = size;
+    while (border > 0 && size - border < 4 && (static_cast<unsigned char>(message[border]) & 0xC0u) == 0x80u) --border;
+    if (size - border < 4) size = border;
   }
   if (size > 0) std::memcpy(err->message, message.data(), size);
   err->message[size] = '\0';

@@ -70,7 +70,7 @@ wr_status wr_router_statistics(const wr_router* router, wr_statistics* out, wr_e
   if (router == nullptr) return null_argument(err, "router is NULL");
   if (!writable(out)) return null_argument(err, kBadOutput);
   return guard(err, [&] {
-    write(out, statistics_of(router->router.statistics()));
+    write_all(out, statistics_of(router->router.statistics()));
     return WR_STATUS_OK;
   });
 }
@@ -82,7 +82,7 @@ wr_status wr_router_replica_statistics(const wr_router* router, wr_replica_id re
   return guard(err, [&] {
     for (const ReplicaStatistics& r : router->router.statistics().replicas) {
       if (r.id != id_of(replica)) continue;
-      write(out, statistics_of(r));
+      write_all(out, statistics_of(r));
       return static_cast<wr_status>(WR_STATUS_OK);
     }
     return fail(err, Code::stale, "no such replica: it was removed");
@@ -95,8 +95,8 @@ wr_status wr_router_pool_statistics(const wr_router* router, wr_str pool, wr_poo
   return guard(err, [&] {
     for (const PoolStatistics& p : router->router.statistics().pools) {
       if (p.name != view(pool)) continue;
-      write(out, wr_pool_statistics{
-                     0, 0, p.blocks, p.memberships, p.bytes, p.max_bytes, p.bytes_per_token, p.output_tokens, {}});
+      write_all(out, wr_pool_statistics{
+                         0, 0, p.blocks, p.memberships, p.bytes, p.max_bytes, p.bytes_per_token, p.output_tokens, {}});
       return static_cast<wr_status>(WR_STATUS_OK);
     }
     return fail(err, Code::not_found, "no replica has ever been in that pool");

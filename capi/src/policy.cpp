@@ -90,7 +90,7 @@ extern "C" {
 
 wr_status wr_policy_init(wr_policy* policy, wr_error* err) {
   if (!writable(policy)) return null_argument(err, "policy is NULL or its struct_size is not set to sizeof(wr_policy)");
-  write(policy, policy_defaults());
+  write_all(policy, policy_defaults());
   return WR_STATUS_OK;
 }
 

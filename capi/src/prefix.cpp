@@ -39,6 +39,7 @@ constexpr std::string_view kPathArguments = "index or path is NULL, or first lie
 wr_status refuse_tier(wr_error* err) noexcept {
   return fail(err, Code::out_of_range, "tier must be WR_TIER_DEVICE, WR_TIER_HOST or WR_TIER_DISK");
 }
+constexpr std::uint32_t kMaxIndexSlots = 65'504;  // the index would take fewer without a word
 bool is_tier(std::uint32_t tier) noexcept { return tier < kTierCount; }
 
 }  // namespace
@@ -114,7 +115,9 @@ wr_status wr_index_new(const wr_index_options* options, wr_index** out, wr_error
   const Input<wr_index_options> in(options != nullptr ? options : &defaults, defaults);
   if (!in) return in.refuse(err, "options is NULL");
   if (!abi_fits(in->abi_version)) return refuse_abi(err, in->abi_version);
-  if (in->max_replicas == 0) return fail(err, Code::invalid_argument, "max_replicas must be at least 1");
+  if (in->max_replicas == 0 || in->max_replicas > kMaxIndexSlots) {
+    return fail(err, Code::invalid_argument, "max_replicas must lie in 1..65504");
+  }
   return guard(err, [&] {
     *out = std::make_unique<wr_index>(PrefixIndexOptions{in->max_replicas, in->max_bytes}).release();
     return WR_STATUS_OK;

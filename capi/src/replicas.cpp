@@ -48,6 +48,18 @@ ReplicaSpec spec_of(const wr_replica_spec& s) {
   return out;
 }
 
+// A size that was never set, or that of another unit, must not become gigabytes at once, nor wrap when it is rounded up.
+constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 28;
+constexpr std::string_view kOptionRange =
+    "max_replicas must lie in 1..16384, max_tickets be at least 1, and session_entries, shared_prefix_entries and "
+    "placement_queue at most 2^28";
+bool sizes_fit(const wr_router_options& o) noexcept {
+  static_assert(kMaxRingMembers == 16'384);
+  return o.max_replicas >= 1 && o.max_replicas <= kMaxRingMembers && o.max_tickets >= 1 &&
+         o.session_entries <= kMostEntries && o.shared_prefix_entries <= kMostEntries &&
+         o.placement_queue <= kMostEntries;
+}
+
 // returns: OK, or the refusal of a spec that cannot even be read.
 wr_status check_spec(const Input<wr_replica_spec>& in, wr_error* err) noexcept {
   if (!in) return in.refuse(err, "spec is NULL");
@@ -67,6 +79,7 @@ wr_status wr_router_new(const wr_router_options* options, wr_router** out, wr_er
   const Input<wr_router_options> in(options != nullptr ? options : &defaults, defaults);
   if (!in) return in.refuse(err, "options is NULL");
   if (!abi_fits(in->abi_version)) return refuse_abi(err, in->abi_version);
+  if (!sizes_fit(*in)) return fail(err, Code::invalid_argument, kOptionRange);
   return guard(err, [&] {
     RouterOptions o;
     o.max_replicas = in->max_replicas;
@@ -95,7 +108,7 @@ wr_status wr_router_get_policy(const wr_router* router, wr_policy* out, wr_error
   if (router == nullptr) return null_argument(err, kNoRouter);
   if (!writable(out)) return null_argument(err, kBadOutput);
   return guard(err, [&] {
-    write(out, policy_of(router->router.policy()));
+    write_all(out, policy_of(router->router.policy()));
     return WR_STATUS_OK;
   });
 }

@@ -99,6 +99,9 @@ wr_status wr_ring_home_batch(const wr_ring* ring, const uint64_t* keys, size_t c
   if (ring == nullptr || !readable(keys, count) || !readable(out, count)) {
     return null_argument(err, "ring, keys or out is NULL");
   }
+  if (count > 1 && (stride < sizeof *keys || out_stride < sizeof *out)) {
+    return fail(err, Code::invalid_argument, "a stride is smaller than what lies there: strides are in bytes");
+  }
   for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t key = 0;  // strides need not be multiples of the items' alignment
     std::memcpy(&key, reinterpret_cast<const char*>(keys) + i * stride, sizeof key);

@@ -52,12 +52,25 @@ inline constexpr std::uint32_t kAbsurdSize = 1u << 16;
 template <class T>
 inline constexpr std::uint32_t kFirstSize = sizeof(T);
 
+/// returns: whether the room for later fields is zero. A newer caller may have put one of them there: it must not be ignored.
+template <class T>
+bool reserved_is_zero(const T& s) noexcept {
+  std::uint64_t any = 0;
+  if constexpr (requires { s.reserved0; }) any = s.reserved0;
+  for (const std::uint64_t word : s.reserved) any |= word;
+  return any == 0;
+}
+
 /// A caller's input struct as this library knows it. The usual case (same size) copies nothing; what a shorter one lacks is as in `defaults`.
 template <class T>
 class Input {
  public:
   Input(const T* given, const T& defaults) noexcept : given_(given) {
-    if (given == nullptr || given->struct_size == sizeof(T)) return;
+    if (given == nullptr) return;
+    if (given->struct_size == sizeof(T)) {
+      if (!reserved_is_zero(*given)) refuse_unknown();
+      return;
+    }
     const std::uint32_t size = given->struct_size;
     given_ = nullptr;
     if (size < kFirstSize<T> || size > kAbsurdSize) {
@@ -67,14 +80,14 @@ class Input {
     if (size > sizeof(T)) {
       const auto* bytes = reinterpret_cast<const unsigned char*>(given);
       if (std::any_of(bytes + sizeof(T), bytes + size, [](unsigned char b) { return b != 0; })) {
-        fault_ = "the struct sets fields that this library does not know: it is older than your header";
-        code_ = Code::unsupported;
+        refuse_unknown();
         return;
       }
     }
     copy_ = defaults;
     std::memcpy(&copy_, given, std::min<std::size_t>(size, sizeof(T)));
-    given_ = &copy_;
+    if (reserved_is_zero(copy_)) given_ = &copy_;
+    else refuse_unknown();
   }
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
@@ -87,6 +100,12 @@ class Input {
   }
 
  private:
+  void refuse_unknown() noexcept {
+    given_ = nullptr;
+    fault_ = "the struct sets fields that this library does not know: it is older than your header, or reserved is not 0";
+    code_ = Code::unsupported;
+  }
+
   const T* given_;
   const char* fault_ = nullptr;
   Code code_ = Code::invalid_argument;
@@ -107,6 +126,15 @@ void write(T* out, T value) noexcept {
   value.struct_size = out->struct_size;
   if (out->struct_size >= sizeof(T)) *out = value;
   else std::memcpy(out, &value, out->struct_size);
+}
+
+/// The same into a struct that has no WR_..._INIT, where the caller sets nothing but struct_size: its further fields become 0.
+template <class T>
+void write_all(T* out, T value) noexcept {
+  if (out->struct_size > sizeof(T)) {
+    std::memset(reinterpret_cast<char*>(out) + sizeof(T), 0, out->struct_size - sizeof(T));
+  }
+  write(out, std::move(value));
 }
 
 inline std::string_view view(wr_str s) noexcept { return {s.data, s.size}; }
