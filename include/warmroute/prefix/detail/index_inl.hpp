@@ -41,7 +41,6 @@ inline Status PrefixIndex::store_event(ReplicaId r, Tier tier, const EngineHash*
   if (ids.size() != blocks.size()) return refuse(Code::invalid_argument, "as many ids as blocks are needed");
   if (r.slot >= options_.max_replicas) return refuse(Code::out_of_range, "replica slot at or beyond max_replicas");
   if (!admit(r)) return refuse(Code::stale, "the replica slot has a newer tenant");
-  tree_.prefetch_names(ids, 0);  // on their way while the parent is looked up: two misses at once
   detail::EngineIds::Place place;
   if (parent != nullptr) {
     place = tree_.find(r.slot, *parent);

@@ -57,12 +57,6 @@ class PrefixTree {
                    std::size_t first, std::span<const EngineHash> ids);
   /// returns: the place of the block that the slot's engine calls `id`, rather one that the slot holds.
   [[nodiscard]] EngineIds::Place find(std::uint32_t slot, EngineHash id);
-  /// Each name falls on another cache line: have kAhead of them on their way. Call with i = 0, 1, 2...
-  void prefetch_names(std::span<const EngineHash> ids, std::size_t i) const noexcept {
-    constexpr std::size_t kAhead = 20;
-    for (std::size_t k = i == 0 ? 0 : i + kAhead - 1; k < std::min(i + kAhead, ids.size()); ++k)
-      ids_.prefetch(static_cast<std::uint64_t>(ids[k]));
-  }
   /// returns: memberships removed.
   std::size_t remove(std::uint32_t slot, unsigned tier, std::span<const BlockHash> path, std::size_t first);
   std::size_t remove_named(std::uint32_t slot, unsigned tier, std::span<const EngineHash> ids);

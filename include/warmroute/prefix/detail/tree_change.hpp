@@ -74,15 +74,13 @@ inline bool PrefixTree::name(Node& node, std::uint32_t from, std::span<const Eng
   const std::size_t need = ids_.room_to_add(fresh) + (different != 0 ? aliases_[slot]->room_to_add(different) : 0);
   if (!room(need, &node)) return false;
   std::uint64_t* names = run_of(node).ids();
-  prefetch_names(ids, 0);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto at = static_cast<std::uint32_t>(from + i);
     const auto id = static_cast<std::uint64_t>(ids[i]);
     if (names[at] == id || id == 0) continue;
     if (names[at] == 0) {
-      prefetch_names(ids, i + 1);
-      if (!ids_.add(id, node.number, at)) return false;
       names[at] = id;
+      ids_.add(id, node.number, at);
       continue;
     }
     aliases_[slot]->add(id, names[at], [&, this](std::uint64_t known) {

@@ -197,7 +197,9 @@ inline void PrefixTree::merge(Node& parent, Node& child) {
   }
   for (std::uint32_t i = 0; lower.named != 0 && i < total - joint; ++i) {
     const std::uint64_t id = lower.ids()[i];
-    if (id != 0 && ids_.add(id, parent.number, joint + i)) run_of(parent).ids()[joint + i] = id;
+    if (id == 0) continue;
+    run_of(parent).ids()[joint + i] = id;
+    ids_.add(id, parent.number, joint + i);
   }
   const std::uint32_t used = arena_.info(child).used;
   free_node(child);
