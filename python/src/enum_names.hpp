@@ -1,0 +1,57 @@
+// The enums of the library by name, for arguments that may be strings. Where the library has a table, a test compares them.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <array>
+#include <string_view>
+
+#include "warmroute/ingest/request_body.hpp"
+#include "warmroute/observe/log.hpp"
+#include "warmroute/observe/statistics.hpp"
+#include "warmroute/replica/load.hpp"
+#include "warmroute/replica/replica.hpp"
+#include "warmroute/ring/load_bound.hpp"
+#include "warmroute/route/decision.hpp"
+#include "warmroute/route/policy.hpp"
+#include "warmroute/route/request.hpp"
+
+namespace warmroute::python {
+
+template <class E>
+struct EnumNames;
+
+/// Numbers are 0, 1, 2, ... in the order of the names.
+#define WARMROUTE_ENUM_NAMES(Type, Count, ...)                                                          \
+  template <>                                                                                           \
+  struct EnumNames<Type> {                                                                              \
+    static constexpr const char* kPythonName = #Type;                                                   \
+    static constexpr auto kSignature = pybind11::detail::const_name("warmroute._core." #Type " | str"); \
+    static constexpr std::array<std::string_view, Count> kNames{__VA_ARGS__};                           \
+  }
+
+WARMROUTE_ENUM_NAMES(Algorithm, 9, "cost", "random", "round_robin", "least_requests", "least_tokens", "power_of_two",
+                     "longest_match", "consistent_hash", "bounded_hash");
+WARMROUTE_ENUM_NAMES(BlockKind, 2, "tokens", "text");
+WARMROUTE_ENUM_NAMES(BodyApi, 5, "chat", "completions", "responses", "embeddings", "messages");
+WARMROUTE_ENUM_NAMES(Health, 3, "up", "draining", "down");
+WARMROUTE_ENUM_NAMES(Isolation, 3, "none", "salt", "pool");
+WARMROUTE_ENUM_NAMES(LogLevel, 4, "debug", "info", "warning", "error");
+WARMROUTE_ENUM_NAMES(Outcome, 8, "finished", "cancelled", "client_error", "backpressure", "replica_error",
+                     "connect_error", "timeout", "lease_expired");
+WARMROUTE_ENUM_NAMES(PromptKind, 4, "chat", "text", "tokens", "embedding");
+WARMROUTE_ENUM_NAMES(Reason, 13, "none", "best_match", "no_match", "spill_wait", "spill_decode", "spill_hot",
+                     "spill_bound", "session", "home", "pinned", "only_candidate", "baseline", "fail_open");
+WARMROUTE_ENUM_NAMES(RingKey, 2, "prefix", "session_or_prefix");
+WARMROUTE_ENUM_NAMES(Role, 3, "unified", "prefill", "decode");
+WARMROUTE_ENUM_NAMES(Signal, 7, "running", "waiting", "kv_usage", "block_tokens", "block_count", "prefix_queries",
+                     "prefix_hits");
+WARMROUTE_ENUM_NAMES(SpillOrder, 2, "clockwise", "permuted");
+WARMROUTE_ENUM_NAMES(StaleSignals, 2, "ignore", "exclude");
+WARMROUTE_ENUM_NAMES(Tier, 3, "device", "host", "disk");
+WARMROUTE_ENUM_NAMES(Verdict, 9, "routed", "no_replica", "no_pool", "no_adapter", "all_excluded", "saturated",
+                     "ticket_table_full", "not_permitted", "no_permitted_pool");
+
+#undef WARMROUTE_ENUM_NAMES
+
+}  // namespace warmroute::python

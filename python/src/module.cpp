@@ -1,0 +1,34 @@
+// warmroute._core: the module itself, its version, and how errors become exceptions.
+#include "common.hpp"
+
+namespace warmroute::python {
+
+void raise(const Error& error) {
+  const py::object type = py::module_::import("warmroute._error").attr("Error");
+  const py::object offset = error.offset == kNoOffset ? py::object(py::none()) : py::int_(error.offset);
+  const py::object instance =
+      type(error.message, std::string(code_name(error.code)), static_cast<std::int32_t>(error.code), offset);
+  PyErr_SetObject(type.ptr(), instance.ptr());
+  throw py::error_already_set();
+}
+
+}  // namespace warmroute::python
+
+// No mod_gil_not_used: not tested on a free-threaded interpreter. No multiple_interpreters: the default refuses subinterpreters,
+// as NumPy does.
+PYBIND11_MODULE(_core, m) {
+  using namespace warmroute::python;
+  m.doc() = "The compiled part of warmroute; import warmroute instead.";
+  m.attr("__version__") = WARMROUTE_PYTHON_VERSION;
+  bind_enums(m);
+  bind_hashing(m);
+  bind_index(m);
+  bind_ring(m);
+  bind_policy(m);
+  bind_replica(m);
+  bind_decision(m);
+  bind_request(m);
+  bind_body(m);
+  bind_explain(m);
+  bind_router(m);
+}

@@ -1,0 +1,107 @@
+"""Statistics as typed, frozen values; `to_dict` gives the nested dict."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from ._core import Health
+
+
+@dataclasses.dataclass(frozen=True)
+class TtftStatistics:
+    """A histogram. buckets: counts, not cumulative, of TTFT_BUCKETS_MS and one more for what is above."""
+
+    buckets: tuple[int, ...]
+    count: int
+    sum_ns: int
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadReading:
+    """What one replica has to do: this router's own books, and what the engine said beyond them."""
+
+    requests: int
+    pending_tokens: int
+    pending_ns: int
+    context_tokens: int
+    decoding: int
+    foreign_requests: int
+    foreign_waiting: int
+    signals_at_ns: int
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplicaStatistics:
+    """One replica. reported: its engine sends events, and nothing is believed beside them."""
+
+    replica: int
+    name: str
+    dp_rank: int
+    pool: str
+    health: Health
+    load: LoadReading
+    believed_blocks: int
+    capacity_blocks: int
+    reported: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolStatistics:
+    """One pool's index. bytes_per_token, output_tokens: learned means."""
+
+    name: str
+    blocks: int
+    memberships: int
+    bytes: int
+    max_bytes: int
+    bytes_per_token: float
+    output_tokens: float
+
+
+@dataclasses.dataclass(frozen=True)
+class RouterStatistics:
+    """What a router has done so far. verdicts, reasons, outcomes: counts by name. Times in ns, sums over requests."""
+
+    policy_version: int
+    algorithm: str
+    verdicts: Mapping[str, int]
+    reasons: Mapping[str, int]
+    outcomes: Mapping[str, int]
+    late_calls: int
+    placements_dropped: int
+    clock_clamped: int
+    scratch_allocated: int
+    tickets_in_flight: int
+    input_tokens: int
+    predicted_cached_tokens: int
+    reported_cached_tokens: int
+    output_tokens: int
+    cached_reports: int
+    cached_exact: int
+    observed_ttft: TtftStatistics
+    predicted_ttft: TtftStatistics
+    predicted_wait_ns: int
+    predicted_prefill_ns: int
+    saved_prefill_ns: int
+    event_blocks_stored: int
+    event_blocks_removed: int
+    event_orphans: int
+    pools: tuple[PoolStatistics, ...]
+    replicas: tuple[ReplicaStatistics, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as nested dicts, for JSON or a data frame."""
+        return dataclasses.asdict(self)
+
+
+def statistics_from(raw: dict[str, Any]) -> RouterStatistics:
+    """From the extension's nested dict."""
+    values = dict(raw)
+    values["observed_ttft"] = TtftStatistics(**raw["observed_ttft"])
+    values["predicted_ttft"] = TtftStatistics(**raw["predicted_ttft"])
+    values["pools"] = tuple(PoolStatistics(**pool) for pool in raw["pools"])
+    replicas = ({**replica, "load": LoadReading(**replica["load"])} for replica in raw["replicas"])
+    values["replicas"] = tuple(ReplicaStatistics(**replica) for replica in replicas)
+    return RouterStatistics(**values)
