@@ -1,0 +1,130 @@
+/* 8 Observation: statistics and their Prometheus text. */
+#include "helpers.h"
+
+enum { kSecond = 1000000000 };
+static wr_router* shared_router;
+static wr_replica_id shared_id;
+
+static wr_status read_router(void* out) { return wr_router_statistics(shared_router, out, NULL); }
+static wr_status read_replica(void* out) { return wr_router_replica_statistics(shared_router, shared_id, out, NULL); }
+static wr_status read_pool(void* out) { return wr_router_pool_statistics(shared_router, text(""), out, NULL); }
+static wr_status give_page(char* buf, size_t cap, size_t* needed, wr_error* err) {
+  return wr_router_prometheus(shared_router, buf, cap, needed, err);
+}
+
+TEST(StatisticsAreWrittenToEverySizeThatWasSet) {
+  static union {
+    uint32_t struct_size;
+    unsigned char bytes[2048];
+  } init;
+  shared_router = new_fleet(1, &shared_id);
+  init.struct_size = sizeof(wr_statistics);
+  check_output_sizes(&init, sizeof(wr_statistics), 0, read_router);
+  init.struct_size = sizeof(wr_replica_statistics);
+  check_output_sizes(&init, sizeof(wr_replica_statistics), 0, read_replica);
+  init.struct_size = sizeof(wr_pool_statistics);
+  check_output_sizes(&init, sizeof(wr_pool_statistics), 0, read_pool);
+  wr_router_free(shared_router);
+}
+
+TEST(StatisticsCountWhatHappened) {
+  wr_router* router = new_fleet(1, &shared_id);
+  uint32_t tokens[64];
+  wr_request request, lost = WR_REQUEST_INIT;
+  wr_decision d = WR_DECISION_INIT;
+  wr_usage usage = WR_USAGE_INIT;
+  wr_statistics s;
+  wr_replica_statistics r;
+  wr_pool_statistics p;
+  count_up(tokens, 64, 1);
+  request = token_request(tokens, 64);
+  lost.pinned.slot = 55;
+  paint(&s, sizeof s); /* every field is written, whatever was there */
+  paint(&r, sizeof r);
+  paint(&p, sizeof p);
+  s.struct_size = sizeof s;
+  r.struct_size = sizeof r;
+  p.struct_size = sizeof p;
+  CHECK_OK(wr_router_route(router, &lost, kSecond, &d, NULL));
+  CHECK_OK(wr_router_route(router, &request, kSecond, &d, NULL));
+  CHECK_OK(wr_router_replica_statistics(router, shared_id, &r, NULL));
+  CHECK_EQ(r.requests, 1);
+  CHECK_EQ(r.pending_tokens, 64);
+  CHECK(r.pending_ns > 0);
+  CHECK_EQ(r.health, WR_HEALTH_UP);
+  CHECK_EQ(r.dp_rank, 0);
+  CHECK_EQ(r.reported, 0);
+  CHECK_EQ(r.signals_at_ns, 0);
+  usage.input_tokens = 64;
+  usage.cached_tokens = 0;
+  usage.output_tokens = 3;
+  CHECK_OK(wr_router_finish(router, d.ticket, &usage, 2 * (int64_t)kSecond));
+  CHECK_STATUS(wr_router_finish(router, d.ticket, &usage, 2 * (int64_t)kSecond), WR_STATUS_STALE);
+  CHECK_OK(wr_router_advance(router, 0, NULL)); /* the clock goes back */
+  CHECK_OK(wr_router_statistics(router, &s, NULL));
+  CHECK_EQ(s.verdicts[WR_VERDICT_ROUTED], 1);
+  CHECK_EQ(s.verdicts[WR_VERDICT_ALL_EXCLUDED], 1);
+  CHECK_EQ(s.verdicts[WR_VERDICT_SLOTS - 1], 0);
+  CHECK_EQ(s.reasons[WR_REASON_ONLY_CANDIDATE], 1);
+  CHECK_EQ(s.reasons[WR_REASON_SLOTS - 1], 0);
+  CHECK_EQ(s.outcomes[WR_OUTCOME_FINISHED], 1);
+  CHECK_EQ(s.late_calls, 1);
+  CHECK_EQ(s.clock_clamped, 1);
+  CHECK_EQ(s.tickets_in_flight, 0);
+  CHECK_EQ(s.input_tokens, 64);
+  CHECK_EQ(s.output_tokens, 3);
+  CHECK_EQ(s.cached_reports, 1);
+  CHECK_EQ(s.cached_exact, 1);
+  CHECK_EQ(s.event_blocks_stored, 0);
+  CHECK_EQ(s.reserved[7], 0);
+  CHECK_OK(wr_router_pool_statistics(router, text(""), &p, NULL));
+  CHECK_EQ(p.blocks, 4);
+  CHECK_EQ(p.memberships, 4);
+  CHECK(p.bytes > 0 && p.max_bytes == 1073741824);
+  CHECK(p.bytes_per_token > 0 && p.output_tokens > 0);
+  CHECK_EQ(p.reserved[3], 0);
+  CHECK_OK(wr_router_replica_statistics(router, shared_id, &r, NULL));
+  CHECK_EQ(r.believed_blocks, 4);
+  CHECK_EQ(r.capacity_blocks, 400000 / 16);
+  wr_router_free(router);
+}
+
+TEST(PrometheusIsOnePageOfTwoCalls) {
+  char* page;
+  size_t size = 0;
+  shared_router = new_router();
+  add_named(shared_router, "say \"hi\"", "");
+  page = check_two_calls(give_page, &size);
+  CHECK_EQ(size, strlen(page) + 1);
+  CHECK(strstr(page, "# TYPE warmroute_") != NULL);
+  CHECK(strstr(page, "say \\\"hi\\\"") != NULL);
+  CHECK(page[size - 2] == '\n');
+  free(page);
+  wr_router_free(shared_router);
+}
+
+TEST(WhatIsNotThereIsToldAndNothingIsTouched) {
+  wr_router* router = new_router();
+  wr_statistics s;
+  wr_replica_statistics r;
+  wr_pool_statistics p;
+  const wr_replica_id nobody = WR_NO_REPLICA_INIT;
+  size_t needed = 77;
+  s.struct_size = sizeof s;
+  r.struct_size = sizeof r;
+  paint(&p, sizeof p);
+  p.struct_size = sizeof p;
+  CHECK_STATUS(wr_router_statistics(NULL, &s, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_replica_statistics(NULL, nobody, &r, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_replica_statistics(router, nobody, &r, NULL), WR_STATUS_STALE);
+  CHECK_STATUS(wr_router_pool_statistics(NULL, text(""), &p, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_pool_statistics(router, bad_text(), &p, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_pool_statistics(router, text(""), &p, NULL), WR_STATUS_NOT_FOUND);
+  CHECK_STATUS(wr_router_prometheus(NULL, NULL, 0, &needed, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_EQ(needed, 77);
+  CHECK(painted((char*)&p + 4, sizeof p - 4));
+  wr_router_free(router);
+}
+
+TESTS(CASE(StatisticsAreWrittenToEverySizeThatWasSet), CASE(StatisticsCountWhatHappened),
+      CASE(PrometheusIsOnePageOfTwoCalls), CASE(WhatIsNotThereIsToldAndNothingIsTouched))
