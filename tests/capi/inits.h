@@ -1,0 +1,30 @@
+/* Every WR_..._INIT, compiled as C99, C11 and C++20 in two units of one program. FUNCTION is the unit's own name. */
+#include "warmroute.h"
+#include "warmroute.h"
+
+uint32_t FUNCTION(void);
+uint32_t FUNCTION(void) {
+  const wr_error error = WR_ERROR_INIT;
+  const wr_str none = WR_STR_INIT;
+  const wr_replica_id nobody = WR_NO_REPLICA_INIT;
+  const wr_hash_space space = WR_HASH_SPACE_INIT;
+  const wr_index_options index = WR_INDEX_OPTIONS_INIT;
+  const wr_index_statistics statistics = WR_INDEX_STATISTICS_INIT;
+  const wr_ring_member member = WR_RING_MEMBER_INIT;
+  const wr_ring_options ring = WR_RING_OPTIONS_INIT;
+  const wr_load_bound bound = WR_LOAD_BOUND_INIT;
+  const wr_bounded_pick pick = WR_BOUNDED_PICK_INIT;
+  const wr_router_options router = WR_ROUTER_OPTIONS_INIT;
+  const wr_replica_spec spec = WR_REPLICA_SPEC_INIT;
+  const wr_stored_blocks stored = WR_STORED_BLOCKS_INIT;
+  const wr_cache_import_report report = WR_CACHE_IMPORT_REPORT_INIT;
+  const wr_request request = WR_REQUEST_INIT;
+  const wr_body_options options = WR_BODY_OPTIONS_INIT;
+  const wr_body body = WR_BODY_INIT;
+  const wr_decision decision = WR_DECISION_INIT;
+  const wr_usage usage = WR_USAGE_INIT;
+  return wr_abi_version() + nobody.generation + (none.data == NULL) + error.struct_size + space.struct_size + index.struct_size +
+         statistics.struct_size + member.struct_size + ring.struct_size + bound.struct_size + pick.struct_size + router.struct_size +
+         spec.struct_size + stored.struct_size + report.struct_size + request.struct_size + options.struct_size + body.struct_size +
+         decision.struct_size + usage.struct_size;
+}
