@@ -110,6 +110,14 @@ inline std::int64_t hot_rebate_ns(const CostRequest& q, const Rates& rates, std:
   return saved;
 }
 
+/// This request's own decode beside `requests` others of `context_tokens` together; rises with both.
+inline std::int64_t decode_ns(const CostWeights& w, const CostRequest& q, const Rates& rates, std::int64_t requests,
+                              std::int64_t context_tokens) noexcept {
+  const std::int64_t step = std::max(rates.floor_ns, rates.token_ps * (requests + 1) / 1'000) +
+                            rates.context_ps * std::min(context_tokens, kMaxContext) / 1'000;
+  return std::min(step, kMaxStepNs) * std::min(q.output_tokens, kMaxOutput) / 1'000 * w.delta;
+}
+
 /// `whole_prefill_ns` is rates.prefill_ns(q.input_tokens), computed once per kind of hardware.
 /// cost: a few multiplications; the shared steps only where there are any. alloc: none.
 inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates& rates, std::int64_t whole_prefill_ns,
@@ -126,9 +134,7 @@ inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates
     t.rebate = hot_rebate_ns(q, rates, r.cached_tokens, w.hot) * w.one_plus_beta / 1'000;
   }
   t.stall = prefill / 1'000 * w.gamma * requests;
-  const std::int64_t step = std::max(rates.floor_ns, rates.token_ps * (requests + 1) / 1'000) +
-                            rates.context_ps * std::min(r.context_tokens, kMaxContext) / 1'000;
-  t.decode = std::min(step, kMaxStepNs) * std::min(q.output_tokens, kMaxOutput) / 1'000 * w.delta;
+  t.decode = decode_ns(w, q, rates, requests, r.context_tokens);
   t.transfer = r.host_tokens * w.host_transfer_ns + r.disk_tokens * w.disk_transfer_ns;
   t.session = r.session_here ? w.session_bonus_ns : 0;
   t.total = t.wait + t.miss - t.rebate + t.stall + t.decode + t.transfer - t.session;

@@ -22,8 +22,8 @@ struct Scratch {
   std::span<const std::uint32_t> eligible;     // those, or PoolView::plain
   std::vector<std::int64_t> whole_prefill_ns;  // of the whole prompt, by kind of hardware
   struct Cold {
-    std::int64_t idle_ns = 0;   // cost on a replica that holds nothing and has nothing to do
-    std::int64_t stall_ns = 0;  // what each request that runs there adds to it at least
+    std::int64_t fixed_ns = 0;  // what a replica that holds nothing costs whatever it has to do
+    std::int64_t stall_ns = 0;  // what each request that runs there adds to the prefill
   };
   std::vector<Cold> cold;  // by kind of hardware
   std::array<SharedStep, kMaxCheckpoints> shared{};

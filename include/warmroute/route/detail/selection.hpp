@@ -161,7 +161,8 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
     CostReplica one_request;
     one_request.requests = 1;
     scratch.whole_prefill_ns[k] = whole;
-    scratch.cold[k] = {cost_of(topology.weights, p.cost, pool->hardware[k], whole, CostReplica{}).total,
+    const CostTerms idle = cost_of(topology.weights, p.cost, pool->hardware[k], whole, CostReplica{});
+    scratch.cold[k] = {idle.miss - idle.rebate,
                        cost_of(topology.weights, p.cost, pool->hardware[k], whole, one_request).stall};
   }
   p.session = session_key(r.session, r.tenant, pool->name);
@@ -226,10 +227,9 @@ struct Ranking {
   std::uint32_t holder = 0;  // of most_cached; among equals the cheapest, where costs were asked for
   std::int64_t holder_cost = std::numeric_limits<std::int64_t>::max();
 
+  [[nodiscard]] bool full() const noexcept { return count == places.size(); }
   /// Whether a candidate of at least this cost can no longer come in.
-  [[nodiscard]] bool beyond(std::int64_t first) const noexcept {
-    return count == places.size() && first > places[count - 1].first;
-  }
+  [[nodiscard]] bool beyond(std::int64_t first) const noexcept { return full() && first > places[count - 1].first; }
   /// The draw is made only for those who may come in: most candidates end at one comparison.
   void offer(std::int64_t first, std::int64_t second, std::uint64_t draw, std::uint32_t slot,
              std::uint32_t candidate) noexcept {
