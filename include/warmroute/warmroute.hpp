@@ -27,6 +27,7 @@
 ///     }
 #pragma once
 
+#include "warmroute/ingest/engine_metrics.hpp"
 #include "warmroute/ingest/kv_events.hpp"
 #include "warmroute/ingest/request_body.hpp"
 #include "warmroute/observe/log.hpp"
