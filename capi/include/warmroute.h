@@ -20,7 +20,8 @@
  * - Strings are (pointer, size), need no terminating NUL, and are read during the call only.
  * - A `const` handle may be used by any number of threads at once; a mutable one by one at a time, unless its call says "threads: any".
  *   `_free` takes NULL, and nothing may use the handle at that time or later.
- * - "Hot" calls wait for no writer and allocate nothing once warm.
+ * - "Hot" calls wait for no writer and allocate nothing once warm, but for prompts never seen and for repairs of what was believed of a cache
+ *   (fewer cached tokens than predicted, a request that failed before its first token).
  * - Enumerations travel as uint32_t, status as int32_t; numbers are fixed and only appended: tolerate unknown ones.
  */
 #ifndef WARMROUTE_H

