@@ -128,10 +128,7 @@ class SaltTrail {
   [[nodiscard]] std::uint64_t find(EngineHash id) const noexcept;
   void put(std::span<const EngineHash> ids, std::uint64_t salt);
   void erase(std::span<const EngineHash> ids) noexcept;
-  void clear() noexcept {
-    slots_.clear();
-    used_ = 0;
-  }
+  void clear() noexcept;
   [[nodiscard]] bool empty() const noexcept { return used_ == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return used_; }
 

@@ -122,6 +122,17 @@ void SaltTrail::put_one(std::uint64_t id, std::uint64_t salt) noexcept {
   }
 }
 
+// A small table is emptied, a large one given back: clears may come in any number, and each must cost little.
+void SaltTrail::clear() noexcept {
+  constexpr std::size_t kSmall = 4096;
+  if (slots_.size() > kSmall) {
+    slots_ = {};
+  } else if (used_ != 0) {
+    std::fill(slots_.begin(), slots_.end(), Slot{});
+  }
+  used_ = 0;
+}
+
 void SaltTrail::grow() {
   std::vector<Slot> old(std::max<std::size_t>(256, slots_.size() * 2));
   old.swap(slots_);

@@ -1,0 +1,179 @@
+// Engines' events from the wire to the index. One iteration is one payload; items are blocks. Args: blocks per payload, form (0: one array
+// event, as vLLM up to 0.23; 1: one map event, as today; 2: a map event for each block). Blocks of 16 tokens from a vocabulary of 128 k.
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <bit>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "prefix_workloads.hpp"
+#include "warmroute/ingest/kv_events.hpp"
+#include "warmroute/prefix/index.hpp"
+
+namespace warmroute {
+namespace {
+
+constexpr std::size_t kBlockTokens = 16;
+constexpr std::uint64_t kVocabulary = 128'000;
+
+void put_be(std::string& out, std::uint64_t v, int bytes) {
+  for (int b = bytes - 1; b >= 0; --b) out.push_back(static_cast<char>(v >> (8 * b) & 0xff));
+}
+void put_number(std::string& out, std::uint64_t v) {  // the shortest form, as the engines' encoder
+  if (v < 0x80) return out.push_back(static_cast<char>(v));
+  const int log = v < 0x100 ? 0 : v < 0x10000 ? 1 : v < 0x100000000 ? 2 : 3;
+  out.push_back(static_cast<char>(0xcc + log));
+  put_be(out, v, 1 << log);
+}
+void put_text(std::string& out, std::string_view text) {
+  out.push_back(static_cast<char>(0xa0 | text.size()));
+  out += text;
+}
+void put_list(std::string& out, std::size_t count) {
+  out.push_back('\xdc');
+  put_be(out, count, 2);
+}
+
+// Blocks [first, first + count) of one prompt.
+void put_event(std::string& out, std::uint64_t prompt, std::size_t first, std::size_t count, bool map) {
+  const auto key = [&](std::string_view name) {
+    if (map) put_text(out, name);
+  };
+  out.push_back(map ? '\x89' : '\x9a');
+  key("type");
+  put_text(out, "BlockStored");
+  key("block_hashes");
+  put_list(out, count);
+  for (std::size_t b = first; b < first + count; ++b) put_number(out, bench::mix(prompt << 20 | b));
+  key("parent_block_hash");
+  first == 0 ? out.push_back('\xc0') : put_number(out, bench::mix(prompt << 20 | (first - 1)));
+  key("token_ids");
+  put_list(out, count * kBlockTokens);
+  for (std::size_t t = first * kBlockTokens; t < (first + count) * kBlockTokens; ++t) {
+    put_number(out, bench::mix(prompt << 32 | t) % kVocabulary);
+  }
+  key("block_size");
+  put_number(out, kBlockTokens);
+  key("lora_id");
+  out.push_back('\xc0');
+  key("medium");
+  put_text(out, "GPU");
+  key("lora_name");
+  out.push_back('\xc0');
+  if (!map) out.push_back('\xc0');
+  key("group_idx");
+  put_number(out, 0);
+}
+
+std::string payload_of(std::uint64_t prompt, std::size_t blocks, std::int64_t form) {
+  std::string out = "\x93\xcb";
+  put_be(out, std::bit_cast<std::uint64_t>(1.7e9), 8);
+  put_list(out, form == 2 ? blocks : 1);
+  for (std::size_t b = 0; b < blocks; b += form == 2 ? 1 : blocks) {
+    put_event(out, prompt, b, form == 2 ? 1 : blocks, form != 0);
+  }
+  out.push_back('\0');
+  return out;
+}
+
+// So many that neither branch predictors nor the first cache know them by heart.
+std::vector<std::string> payloads(std::size_t blocks, std::int64_t form) {
+  std::vector<std::string> out;
+  for (std::uint64_t p = 0; p < 65'536 / blocks; ++p) out.push_back(payload_of(p, blocks, form));
+  return out;
+}
+
+void report(benchmark::State& state, const std::vector<std::string>& all, std::size_t blocks) {
+  std::size_t bytes = 0;
+  for (const std::string& p : all) bytes += p.size();
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(blocks));
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes / all.size()));
+  state.SetLabel("items are blocks");
+}
+
+void decode(benchmark::State& state, bool hash) {
+  const auto blocks = static_cast<std::size_t>(state.range(0));
+  const auto all = payloads(blocks, state.range(1));
+  KvEventDecoder decoder;
+  KvEventOptions options;
+  options.hash = hash;
+  std::size_t i = 0;
+  for (auto _ : state) {
+    const auto batch = decoder.decode(all[i++ % all.size()], options);
+    if (!batch.ok() || batch->events.empty()) state.SkipWithError("not decoded");
+    benchmark::DoNotOptimize(batch->events.data());
+  }
+  report(state, all, blocks);
+}
+
+void DecodeOnly(benchmark::State& state) { decode(state, false); }
+void DecodeAndHash(benchmark::State& state) { decode(state, true); }
+
+// Into an index that holds none of it: all payloads once, then all their blocks are cleared.
+void DecodeHashAndStore(benchmark::State& state) {
+  const auto blocks = static_cast<std::size_t>(state.range(0));
+  const auto all = payloads(blocks, state.range(1));
+  KvEventDecoder decoder;
+  const KvEventOptions options;
+  auto index = std::make_unique<PrefixIndex>();
+  const ReplicaId replica{0, 1};
+  std::size_t i = 0;
+  for (auto _ : state) {
+    if (i == all.size()) {
+      state.PauseTiming();
+      i = 0;
+      index = std::make_unique<PrefixIndex>();
+      state.ResumeTiming();
+    }
+    const auto batch = decoder.decode(all[i++], options);
+    for (const KvEvent& e : batch->events) {
+      const StoredBlocks s = e.stored_blocks();
+      if (!index->store_event(replica, s.tier, s.parent ? &*s.parent : nullptr, s.ids, s.blocks).ok()) {
+        state.SkipWithError("not stored");
+      }
+    }
+  }
+  report(state, all, blocks);
+}
+
+void sizes(benchmark::internal::Benchmark* b) {
+  b->ArgNames({"blocks", "form"})->ArgsProduct({{1, 16, 300}, {0, 1}})->Args({16, 2})->Args({300, 2});
+}
+BENCHMARK(DecodeOnly)->Apply(sizes);
+BENCHMARK(DecodeAndHash)->Apply(sizes);
+BENCHMARK(DecodeHashAndStore)->Apply(sizes);
+
+// Evictions: removed events of one block each, as vLLM sends them. Args: events per payload.
+void DecodeRemovals(benchmark::State& state) {
+  const auto count = static_cast<std::size_t>(state.range(0));
+  std::string payload = "\x93\xcb";
+  put_be(payload, std::bit_cast<std::uint64_t>(1.7e9), 8);
+  put_list(payload, count);
+  for (std::size_t i = 0; i < count; ++i) {
+    payload.push_back('\x84');
+    put_text(payload, "type");
+    put_text(payload, "BlockRemoved");
+    put_text(payload, "block_hashes");
+    put_list(payload, 1);
+    put_number(payload, bench::mix(i));
+    put_text(payload, "medium");
+    put_text(payload, "GPU");
+    put_text(payload, "group_idx");
+    payload.push_back('\0');
+  }
+  payload.push_back('\0');
+  KvEventDecoder decoder;
+  const KvEventOptions options;
+  for (auto _ : state) {
+    const auto batch = decoder.decode(payload, options);
+    if (!batch.ok() || batch->events.size() != count) state.SkipWithError("not decoded");
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(DecodeRemovals)->ArgName("events")->Arg(1)->Arg(1'000);
+
+}  // namespace
+}  // namespace warmroute
