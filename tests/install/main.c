@@ -25,7 +25,8 @@ int main(void) {
   request.token_count = 4;
   if (wr_router_route(router, &request, 1, &decision, &error) != WR_STATUS_OK) return 4;
   if (decision.replica.slot != replica.slot || decision.ticket == 0) return 5;
-  if (wr_router_explain_text(router, &request, 2, text, sizeof text, &size, &error) != WR_STATUS_OK || size == 0) return 6;
+  if (wr_router_explain_text(router, &request, 2, text, sizeof text, &size, &error) != WR_STATUS_OK || size == 0)
+    return 6;
   finished = wr_router_finish(router, decision.ticket, NULL, 3) == WR_STATUS_OK;
   wr_router_free(router);
   printf("routed by %s\n", wr_version());
