@@ -63,7 +63,7 @@ Error error_of(KvFault fault, std::uint64_t offset) {
 }
 
 KvFault read_rank(PackReader& reader, std::optional<std::uint32_t>& rank) noexcept {
-  if (reader.is_nil()) return reader.skip();
+  if (reader.take_nil()) return KvFault::none;
   std::uint64_t bits = 0;
   bool negative = false;
   const std::uint8_t* const start = reader.at();

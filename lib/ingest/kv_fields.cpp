@@ -14,26 +14,29 @@ namespace {
 
 constexpr std::uint64_t kMaxToken = 0xffff'ffff;
 
-// What a token's first byte says: how long it is, and how to shift it out of the 8 bytes read from there. Branches on the width would be
+// What a token's first byte says: how long it is, and how to get it out of the 8 bytes read from there. Branches on the width would be
 // mispredicted at every other token of a large vocabulary: 3 and 5 bytes are about as frequent.
 struct TokenTag {
+  std::uint32_t mask;
+  std::uint8_t shift;
   std::uint8_t bytes;  // 0: not an unsigned number of at most 32 bits, look closer
-  std::uint8_t left, right;
 };
 constexpr std::array<TokenTag, 256> make_token_tags() noexcept {
   std::array<TokenTag, 256> tags{};
-  for (unsigned tag = 0; tag < 0x80; ++tag) tags[tag] = {1, 0, 56};
-  tags[0xcc] = {2, 8, 56};
-  tags[0xcd] = {3, 8, 48};
-  tags[0xce] = {5, 8, 32};
+  for (unsigned tag = 0; tag < 0x80; ++tag) tags[tag] = {0x7f, 56, 1};
+  tags[0xcc] = {0xff, 48, 2};
+  tags[0xcd] = {0xffff, 40, 3};
+  tags[0xce] = {0xffff'ffff, 24, 5};
   return tags;
 }
 constexpr std::array<TokenTag, 256> kTokenTags = make_token_tags();
 
 bool is_utf8(std::string_view text) noexcept {
-  unsigned char all = 0;
-  for (const char c : text) all |= static_cast<unsigned char>(c);
-  return all < 0x80 || simdjson::validate_utf8(text.data(), text.size());
+  std::uint64_t all = 0;
+  std::size_t i = 0;
+  for (std::uint64_t word = 0; i + 8 <= text.size(); i += 8, all |= word) std::memcpy(&word, text.data() + i, 8);
+  for (; i < text.size(); ++i) all |= static_cast<unsigned char>(text[i]);
+  return (all & 0x8080'8080'8080'8080) == 0 || simdjson::validate_utf8(text.data(), text.size());
 }
 
 KvFault read_string(PackReader& reader, std::string_view& out) noexcept {
@@ -115,7 +118,7 @@ KvFault KvEventDecoder::Impl::read_tokens(PackReader& reader) {
         const std::uint64_t word = PackReader::load_be64(at);
         const TokenTag tag = kTokenTags[*at];
         if (tag.bytes != 0) [[likely]] {
-          *out++ = static_cast<std::uint32_t>((word << tag.left) >> tag.right);
+          *out++ = static_cast<std::uint32_t>(word >> tag.shift) & tag.mask;
           at += tag.bytes;
           continue;
         }
@@ -204,7 +207,8 @@ KvFault KvEventDecoder::Impl::read_salted_tail(PackReader& reader) {
     } else if (const KvFault fault = reader.skip(); fault != KvFault::none) {
       return fault;
     }
-    const KvFault fault = out == nullptr || reader.is_nil() ? reader.skip() : read_string(reader, *out);
+    if (reader.take_nil()) continue;
+    const KvFault fault = out == nullptr ? reader.skip() : read_string(reader, *out);
     if (fault != KvFault::none) return fault;
   }
   return KvFault::none;
@@ -289,7 +293,7 @@ KvFault KvEventDecoder::Impl::read_field(Field field, PackReader& reader) {
   if (draft.has(field)) forget(field);  // a key that comes twice: the last counts
   draft.present &= ~bit(field);
   draft.faulty &= ~bit(field);
-  if (reader.is_nil()) return reader.skip();
+  if (reader.take_nil()) return KvFault::none;
   const KvFault fault = read_value(field, reader);
   if (fault == KvFault::none) {
     draft.present |= bit(field);

@@ -28,10 +28,9 @@ KvFault PackReader::read_sized(PackKind kind, std::string_view& out) noexcept {
   return KvFault::none;
 }
 
-KvFault PackReader::read_text(std::string_view& text) noexcept { return read_sized(PackKind::text, text); }
 KvFault PackReader::read_bytes(std::string_view& bytes) noexcept { return read_sized(PackKind::bytes, bytes); }
 
-KvFault PackReader::read_integer(std::uint64_t& bits, bool& negative) noexcept {
+KvFault PackReader::read_long_integer(std::uint64_t& bits, bool& negative) noexcept {
   if (done()) return KvFault::truncated;
   const std::uint8_t first = *at_;
   const PackTag tag = kPackTags[first];
