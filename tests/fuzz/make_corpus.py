@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """make_corpus.py <folder> <case file>…: one corpus file per body of the case files (tests/data/request_*.jsonl), or per line of a
-trace or of policies, or per hex string where the bytes are binary.
+trace or of policies, or per hex string where the bytes are binary, or per payload of an engine's event message.
 
-The first byte of a body's corpus file says which API the rest is read as; see request_body_fuzz.cpp.
+The first byte of a body's corpus file says which API the rest is read as, a payload's which options; see request_body_fuzz.cpp and
+kv_events_fuzz.cpp.
 """
 import base64
 import json
@@ -33,6 +34,11 @@ def main():
             case = json.loads(line)
             if "hex" in case:
                 (folder / f"{pathlib.Path(name).stem}_{count}").write_bytes(bytes.fromhex(case["hex"]))
+                count += 1
+                continue
+            if "frames_hex" in case:
+                frames = [bytes.fromhex(frame) for frame in case["frames_hex"]]
+                (folder / f"{pathlib.Path(name).stem}_{count}").write_bytes(bytes([count % 8]) + frames[-1])
                 count += 1
                 continue
             plain = "hash_ids" in case or "policies" in name

@@ -1,4 +1,4 @@
-// Events as engines send them, in both forms, and a check of what every decoded batch must hold.
+// Events as engines send them, in both forms.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -103,36 +103,6 @@ inline std::string batch(const std::vector<std::string>& events) {
   p.array(3).f64(1.5).array(events.size());
   for (const std::string& e : events) p.raw(e);
   return p.u(0).str();
-}
-
-/// What holds of every batch, whatever the bytes were.
-inline bool is_sound(const KvBatch& batch, std::string_view payload, const KvEventOptions& options) {
-  const auto inside = [&payload](std::string_view view) {
-    return view.empty() ||
-           (view.data() >= payload.data() && view.data() + view.size() <= payload.data() + payload.size());
-  };
-  std::size_t ids = 0, tokens = 0;
-  for (const KvEvent& e : batch.events) {
-    for (const std::string_view view : {e.adapter, e.cache_salt, e.medium, e.lora_name, e.salt, e.session_id,
-                                        e.locality, e.ownership, e.spec_kind, e.extra_keys, e.wire}) {
-      if (!inside(view)) return false;
-    }
-    const bool hashed = e.use == KvUse::apply && e.type == KvEventType::stored && options.hash;
-    if (e.wire.empty() || (hashed ? e.blocks.size() != e.ids.size() : !e.blocks.empty())) return false;
-    if (e.type == KvEventType::cleared && (!e.ids.empty() || e.use != KvUse::apply)) return false;
-    if (e.use == KvUse::apply && e.type != KvEventType::cleared && e.ids.empty()) return false;
-    if (!e.token_ids.empty() && options.engine_block_size == 0 &&
-        e.token_ids.size() != e.ids.size() * e.block_size + (e.eagle ? 1 : 0)) {
-      return false;
-    }
-    ids += e.ids.size();
-    tokens += e.token_ids.size();
-  }
-  for (const KvRejected& r : batch.rejected) {
-    if (r.fault == KvFault::none || r.offset >= payload.size()) return false;
-  }
-  return tokens <= payload.size() && (options.engine_block_size != 0 || ids <= payload.size()) &&
-         batch.rejected_count >= batch.rejected.size();
 }
 
 }  // namespace warmroute::test

@@ -7,6 +7,7 @@
 
 #include "kv_build.hpp"
 #include "kv_case_file.hpp"
+#include "kv_sound.hpp"
 
 namespace warmroute {
 namespace {
@@ -63,6 +64,7 @@ void expect_survived(KvEventDecoder& decoder, std::string_view payload, const Kv
   ASSERT_EQ(batch.ok(), decoder.fault() == KvFault::none);
   if (batch) {
     ASSERT_TRUE(test::is_sound(*batch, payload, options));
+    for (const KvEvent& e : batch->events) ASSERT_TRUE(options.engine_block_size != 0 || test::ids_agree(e));
   } else {
     ASSERT_TRUE(batch.error().offset <= payload.size() && !batch.error().message.empty());
   }
