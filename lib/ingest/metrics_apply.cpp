@@ -97,6 +97,7 @@ void EngineCounters::follow(const EngineRank& rank, bool shared) {
     if (known_.size() >= kMaxRanks) return;
     known_.push_back({rank.dp_rank, std::string(rank.model), shared, rank.prefix_unit, rank.prefix_hits,
                       rank.prefix_queries, first_tokens});
+    deltas_.reserve(known_.capacity());
     return;
   }
   EngineDelta delta;

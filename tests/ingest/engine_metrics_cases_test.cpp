@@ -41,8 +41,11 @@ void expect_ttft(object expect, const std::optional<EngineHistogram>& got) {
   for (const element pair : wanted["buckets"].get_array()) {
     ASSERT_LT(i, got->buckets.size());
     const element le = pair.at(0);
-    if (le.is_string()) EXPECT_EQ(got->buckets[i].le, std::numeric_limits<double>::infinity());
-    else EXPECT_NEAR(got->buckets[i].le, le.get_double().value(), 1e-9);
+    if (le.is_string()) {
+      EXPECT_EQ(got->buckets[i].le, std::numeric_limits<double>::infinity());
+    } else {
+      EXPECT_NEAR(got->buckets[i].le, le.get_double().value(), 1e-9);
+    }
     EXPECT_NEAR(static_cast<double>(got->buckets[i].count), pair.at(1).get_double().value(), 1e-9) << "le " << i;
     ++i;
   }

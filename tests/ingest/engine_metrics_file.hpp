@@ -35,7 +35,8 @@ inline std::vector<std::string> metrics_cases() {
 }
 
 inline std::string page_of(simdjson::dom::object line) {
-  if (std::string_view file; line["file"].get(file) == simdjson::SUCCESS) return file_bytes(kMetricsCases + std::string(file));
+  if (std::string_view file; line["file"].get(file) == simdjson::SUCCESS)
+    return file_bytes(kMetricsCases + std::string(file));
   std::string page;
   for (const simdjson::dom::object piece : line["prom_gen"].get_array()) {
     if (std::string_view literal; piece["lit"].get(literal) == simdjson::SUCCESS) page += literal;
