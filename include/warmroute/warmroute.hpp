@@ -29,6 +29,9 @@
 
 #include "warmroute/ingest/engine_metrics.hpp"
 #include "warmroute/ingest/kv_events.hpp"
+#include "warmroute/ingest/engine_metrics.hpp"
+#include "warmroute/ingest/kv_events.hpp"
+#include "warmroute/ingest/kv_source.hpp"
 #include "warmroute/ingest/request_body.hpp"
 #include "warmroute/observe/log.hpp"
 #include "warmroute/observe/prometheus.hpp"

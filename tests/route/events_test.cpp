@@ -174,6 +174,20 @@ TEST_F(RouterEvents, LowerTiersAreCountedApart) {
   EXPECT_EQ(d.cached_tokens[1].value, 480);
 }
 
+TEST_F(RouterEvents, BlocksCopiedToAnotherTierAreKnownThereByTheirNamesAlone) {
+  const auto prompt = ids(1, 1'000);
+  ASSERT_TRUE(store(a, std::span(prompt).first(640), names(1, 40)));
+  EXPECT_EQ(*router.blocks_also_on(a, Tier::host, names(1, 30), now), 30u);
+  EXPECT_EQ(*router.blocks_also_on(a, Tier::host, names(900, 3), now), 0u);
+  EXPECT_EQ(*router.blocks_removed(a, Tier::device, names(11, 30), now), 30u);
+  Request r;
+  r.token_ids = prompt;
+  r.pinned = a;
+  const Decision d = router.peek(r, now);
+  EXPECT_EQ(d.cached_tokens[0].value, 160);
+  EXPECT_EQ(d.cached_tokens[1].value, 320) << "blocks 11 to 30 are left in host memory";
+}
+
 TEST_F(RouterEvents, BlocksBehindAnUnknownParentAreCountedAndNotStored) {
   const auto prompt = ids(1, 1'000);
   EXPECT_EQ(store(a, std::span(prompt).first(48), names(41, 3), EngineHash{40}).code(), Code::not_found);

@@ -128,6 +128,10 @@ class PrefixIndex {
   /// As remove, by the engine's names in any order; unknown names are skipped. returns: memberships removed.
   std::size_t remove_event(ReplicaId r, Tier tier, std::span<const EngineHash> ids);
 
+  /// Blocks that the replica's engine calls by these names are held on `tier` too, as it says when it copies some without naming their
+  /// content again. Unknown names are skipped. returns: how many are known. threads: as store.
+  std::size_t hold_event(ReplicaId r, Tier tier, std::span<const EngineHash> ids);
+
   /// returns: whether the index knows a block by that replica's name for it. threads: as store.
   [[nodiscard]] bool knows(ReplicaId r, EngineHash id);
 

@@ -86,6 +86,9 @@ class Router {
   Status blocks_stored(ReplicaId id, const StoredBlocks& stored, Nanos now);
   /// An engine's event: these are gone, in any order; unknown names are skipped. returns: how many were held. errors: stale, unsupported.
   Result<std::size_t> blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);
+  /// An engine's event: blocks that it named before are on `tier` (too); their content is not named again. returns: how many are known.
+  /// errors: stale, unsupported.
+  Result<std::size_t> blocks_also_on(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);
   [[nodiscard]] std::vector<ReplicaRow> replicas() const;
   /// What is known of one replica: its name, address labels, health. Copies. errors: stale.
   [[nodiscard]] Result<ReplicaSpec> replica(ReplicaId id) const;

@@ -61,6 +61,15 @@ inline std::size_t PrefixIndex::remove_event(ReplicaId r, Tier tier, std::span<c
   return removed;
 }
 
+inline std::size_t PrefixIndex::hold_event(ReplicaId r, Tier tier, std::span<const EngineHash> ids) {
+  const std::scoped_lock lock(mutex_);
+  if (r.slot >= options_.max_replicas || r.generation < generations_[r.slot] || !admit(r)) return 0;
+  if (tier != Tier::device) has_lower_.store(true, std::memory_order_release);
+  const std::size_t known = tree_.hold_named(r.slot, static_cast<unsigned>(tier), ids);
+  end_change();
+  return known;
+}
+
 inline bool PrefixIndex::knows(ReplicaId r, EngineHash id) {
   const std::scoped_lock lock(mutex_);
   return r.slot < options_.max_replicas && tree_.find(r.slot, id).node != nullptr;

@@ -55,6 +55,8 @@ class PrefixTree {
   /// As store, for `blocks` below a place (none: the root), with the engine's ids for them.
   bool store_below(EngineIds::Place place, std::uint32_t slot, unsigned tier, std::span<const BlockHash> blocks,
                    std::size_t first, std::span<const EngineHash> ids);
+  /// Blocks that the slot's engine calls so are held on `tier` (too). returns: how many are known by name; it ends where there is no room.
+  std::size_t hold_named(std::uint32_t slot, unsigned tier, std::span<const EngineHash> ids);
   /// returns: the place of the block that the slot's engine calls `id`, rather one that the slot holds.
   [[nodiscard]] EngineIds::Place find(std::uint32_t slot, EngineHash id);
   /// returns: memberships removed.

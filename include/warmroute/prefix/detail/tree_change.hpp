@@ -167,6 +167,21 @@ inline bool PrefixTree::hold(Node& node, std::uint32_t slot, unsigned tier, std:
   return true;
 }
 
+inline std::size_t PrefixTree::hold_named(std::uint32_t slot, unsigned tier, std::span<const EngineHash> ids) {
+  ++tick_;
+  std::size_t known = 0;
+  for (const EngineHash id : ids) {
+    const EngineIds::Place place = find(slot, id);
+    if (place.node == nullptr) continue;
+    if (!hold(*place.node, slot, tier, place.offset, place.offset + 1)) break;
+    note_hint(slot, *place.node, place.offset);
+    ++known;
+  }
+  keep_ = nullptr;
+  tidy_postponed();
+  return known;
+}
+
 inline std::size_t PrefixTree::remove(std::uint32_t slot, unsigned tier, std::span<const BlockHash> path,
                                       std::size_t first) {
   static_cast<void>(room(kRoomForHoles, nullptr));

@@ -34,6 +34,7 @@ class RouterCore {
   Status signal(ReplicaId id, Signal kind, double value, Nanos now);
   Status blocks_stored(ReplicaId id, const StoredBlocks& stored, Nanos now);
   Result<std::size_t> blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);
+  Result<std::size_t> blocks_also_on(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);
   std::vector<ReplicaRow> replicas() const { return table_.copy().rows; }
   Result<ReplicaSpec> replica(ReplicaId id) const;
 

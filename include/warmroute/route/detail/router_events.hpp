@@ -86,4 +86,13 @@ inline Result<std::size_t> RouterCore::blocks_removed(ReplicaId id, Tier tier, s
   return removed;
 }
 
+inline Result<std::size_t> RouterCore::blocks_also_on(ReplicaId id, Tier tier, std::span<const EngineHash> ids,
+                                                      Nanos now) {
+  clamp(now);
+  const auto guard = domain_.pin();
+  auto pool = reported_pool(topology_.read(guard), id);
+  if (!pool) return pool.error();
+  return (*pool)->index.hold_event(id, tier, ids);
+}
+
 }  // namespace warmroute::detail

@@ -390,6 +390,9 @@ inline Status Router::blocks_stored(ReplicaId id, const StoredBlocks& stored, Na
 inline Result<std::size_t> Router::blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now) {
   return core_->blocks_removed(id, tier, ids, now);
 }
+inline Result<std::size_t> Router::blocks_also_on(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now) {
+  return core_->blocks_also_on(id, tier, ids, now);
+}
 inline std::vector<ReplicaRow> Router::replicas() const { return core_->replicas(); }
 inline Result<ReplicaSpec> Router::replica(ReplicaId id) const { return core_->replica(id); }
 inline Decision Router::route(const Request& request, Nanos now) { return core_->route(request, now); }

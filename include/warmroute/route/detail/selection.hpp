@@ -197,7 +197,8 @@ inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const
     const std::int64_t foreign = c.book->foreign_requests.load(relaxed);
     const std::int64_t own = std::max<std::int64_t>(1, out.requests);
     out.context_tokens += foreign * (out.context_tokens / own);
-    out.pending_ns += c.book->foreign_waiting.load(relaxed) * scratch.whole_prefill_ns[c.hardware];
+    const std::int64_t waiting = std::min(c.book->foreign_waiting.load(relaxed), kMaxRequests);
+    out.pending_ns += waiting * scratch.whole_prefill_ns[c.hardware];
     out.requests += foreign;
   }
   out.session_here = p.session != 0 && SessionTable::same_replica(p.session_replica, c.id);
