@@ -95,7 +95,8 @@ wr_status wr_body_options_for(const wr_policy* policy, wr_body_options* options,
   if (!in) return in.refuse(err, "policy is NULL");
   if (!writable(options)) return null_argument(err, kBadOutput);
   if (in->isolation > WR_ISOLATION_POOL || in->block_size < 1 || in->block_size > kMaxBlockTokens) {
-    return fail(err, Code::invalid_argument, "the policy's isolation or block_size is not valid: see wr_policy_validate");
+    return fail(err, Code::invalid_argument,
+                "the policy's isolation or block_size is not valid: see wr_policy_validate");
   }
   options->block_size = in->block_size;
   options->hash_seed = in->hash_seed;

@@ -102,7 +102,8 @@ class Input {
  private:
   void refuse_unknown() noexcept {
     given_ = nullptr;
-    fault_ = "the struct sets fields that this library does not know: it is older than your header, or reserved is not 0";
+    fault_ =
+        "the struct sets fields that this library does not know: it is older than your header, or reserved is not 0";
     code_ = Code::unsupported;
   }
 

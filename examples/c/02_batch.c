@@ -44,8 +44,8 @@ int main(void) {
   }
   all[5].request.block_kind = 99; /* one that is not well-formed does not stop the others */
 
-  if (wr_router_route_batch(router, &all[0].request, kExchanges, sizeof all[0], kSecond, &all[0].decision, sizeof all[0],
-                            &err) != WR_STATUS_OK) {
+  if (wr_router_route_batch(router, &all[0].request, kExchanges, sizeof all[0], kSecond, &all[0].decision,
+                            sizeof all[0], &err) != WR_STATUS_OK) {
     fprintf(stderr, "%s\n", err.message);
     return 1;
   }

@@ -54,10 +54,11 @@ int main(void) {
   printf("a gap: %s\n", err.message);
 
   /* BlockRemoved: evicted from the middle, so what lies behind is of no use any more. */
-  if (wr_router_blocks_removed(router, id, WR_TIER_DEVICE, &names[1], 1, kSecond, &removed, &err) != WR_STATUS_OK) return 1;
+  if (wr_router_blocks_removed(router, id, WR_TIER_DEVICE, &names[1], 1, kSecond, &removed, &err) != WR_STATUS_OK)
+    return 1;
   evicted = cached_on(router, id, tokens);
-  printf("cached tokens of %d: %lld before, %lld after the events, %lld after an eviction\n", kTokens, (long long)before,
-         (long long)after, (long long)evicted);
+  printf("cached tokens of %d: %lld before, %lld after the events, %lld after an eviction\n", kTokens,
+         (long long)before, (long long)after, (long long)evicted);
 
   /* AllBlocksCleared, or the engine restarted. */
   if (wr_router_clear_cache(router, id, kSecond, &err) != WR_STATUS_OK) return 1;

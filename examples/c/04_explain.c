@@ -7,8 +7,10 @@
 enum { kSecond = 1000000000 };
 
 static const char kBody[] =
-    "{\"model\": \"llama\", \"max_tokens\": 100, \"messages\": [{\"role\": \"system\", \"content\": \"You are a careful "
-    "assistant. You answer in whole sentences, and you say where you know it from.\"}, {\"role\": \"user\", \"content\": "
+    "{\"model\": \"llama\", \"max_tokens\": 100, \"messages\": [{\"role\": \"system\", \"content\": \"You are a "
+    "careful "
+    "assistant. You answer in whole sentences, and you say where you know it from.\"}, {\"role\": \"user\", "
+    "\"content\": "
     "\"Which way is north?\"}]}";
 
 int main(void) {
@@ -48,7 +50,8 @@ int main(void) {
   if (wr_router_explain_text(router, &request, 2 * (int64_t)kSecond, NULL, 0, &needed, &err) != WR_STATUS_OK) return 1;
   table = malloc(needed);
   if (table == NULL) return 1;
-  if (wr_router_explain_text(router, &request, 2 * (int64_t)kSecond, table, needed, &needed, &err) != WR_STATUS_OK) return 1;
+  if (wr_router_explain_text(router, &request, 2 * (int64_t)kSecond, table, needed, &needed, &err) != WR_STATUS_OK)
+    return 1;
   printf("%s", table);
   free(table);
 

@@ -91,8 +91,10 @@ TEST(CAllocation, IsZeroOnBatches) {
               const wr_ticket* tickets = &f.decisions[0].ticket;
               std::array<wr_status, 8> out{};
               fine &= wr_router_first_token_batch(f.router, tickets, n, kOut, ++f.now_ns, out.data()) == WR_STATUS_OK;
-              fine &= wr_router_finish_batch(f.router, tickets, n / 2, kOut, nullptr, 0, ++f.now_ns, out.data()) == WR_STATUS_OK;
-              fine &= wr_router_fail_batch(f.router, tickets, n, kOut, WR_OUTCOME_TIMEOUT, ++f.now_ns, out.data()) == WR_STATUS_OK;
+              fine &= wr_router_finish_batch(f.router, tickets, n / 2, kOut, nullptr, 0, ++f.now_ns, out.data()) ==
+                      WR_STATUS_OK;
+              fine &= wr_router_fail_batch(f.router, tickets, n, kOut, WR_OUTCOME_TIMEOUT, ++f.now_ns, out.data()) ==
+                      WR_STATUS_OK;
               fine &= out[0] == WR_STATUS_STALE && out[7] == WR_STATUS_OK;
             }),
             0u);
@@ -123,7 +125,8 @@ TEST(CAllocation, IsZeroOnTheRing) {
               fine &= wr_ring_home(ring, key) < 8;
               fine &= wr_ring_home_batch(ring, keys.data(), 4, 8, out.data(), 4, nullptr) == WR_STATUS_OK;
               fine &= wr_ring_successors(ring, key, out.data(), 8, &count, nullptr) == WR_STATUS_OK;
-              fine &= wr_ring_bounded_pick(ring, &bound, key, 3, loads.data(), nullptr, 8, &pick, nullptr) == WR_STATUS_OK;
+              fine &=
+                  wr_ring_bounded_pick(ring, &bound, key, 3, loads.data(), nullptr, 8, &pick, nullptr) == WR_STATUS_OK;
             }),
             0u);
   EXPECT_TRUE(fine);
@@ -139,22 +142,25 @@ TEST(CAllocation, IsZeroOnHashesAndMatches) {
   std::vector<std::uint64_t> path(256), chain(256);
   std::size_t count = 0;
   bool fine = true;
-  ASSERT_EQ(wr_hash_token_blocks(tokens.data(), tokens.size(), 16, 1337, path.data(), 256, &count, nullptr), WR_STATUS_OK);
+  ASSERT_EQ(wr_hash_token_blocks(tokens.data(), tokens.size(), 16, 1337, path.data(), 256, &count, nullptr),
+            WR_STATUS_OK);
   ASSERT_EQ(wr_index_store(index, {1, 1}, WR_TIER_HOST, path.data(), 256, 0, nullptr), WR_STATUS_OK);
-  EXPECT_EQ(allocations_of([&] {
-              const wr_hash_space space = WR_HASH_SPACE_INIT;
-              std::uint64_t seed = 0;
-              const std::uint32_t* depths = nullptr;
-              std::size_t slots = 0;
-              fine &= wr_block_seed(&space, &seed, nullptr) == WR_STATUS_OK;
-              fine &= wr_hash_token_blocks(tokens.data(), 4'096, 16, seed, path.data(), 256, &count, nullptr) == WR_STATUS_OK;
-              fine &= wr_hash_eagle_blocks(tokens.data(), 4'096, 64, seed, chain.data(), 256, &count, nullptr) == WR_STATUS_OK;
-              fine &= wr_hash_text_blocks({"text", 4}, seed, chain.data(), 256, &count, nullptr) == WR_STATUS_OK;
-              fine &= wr_sequence_hashes(path.data(), 256, chain.data(), nullptr) == WR_STATUS_OK;
-              fine &= wr_index_match(index, path.data(), 256, match, nullptr) == WR_STATUS_OK;
-              fine &= wr_match_depths(match, WR_TIER_DISK, &depths, &slots, nullptr) == WR_STATUS_OK && depths[1] == 256;
-            }),
-            0u);
+  EXPECT_EQ(
+      allocations_of([&] {
+        const wr_hash_space space = WR_HASH_SPACE_INIT;
+        std::uint64_t seed = 0;
+        const std::uint32_t* depths = nullptr;
+        std::size_t slots = 0;
+        fine &= wr_block_seed(&space, &seed, nullptr) == WR_STATUS_OK;
+        fine &= wr_hash_token_blocks(tokens.data(), 4'096, 16, seed, path.data(), 256, &count, nullptr) == WR_STATUS_OK;
+        fine &=
+            wr_hash_eagle_blocks(tokens.data(), 4'096, 64, seed, chain.data(), 256, &count, nullptr) == WR_STATUS_OK;
+        fine &= wr_hash_text_blocks({"text", 4}, seed, chain.data(), 256, &count, nullptr) == WR_STATUS_OK;
+        fine &= wr_sequence_hashes(path.data(), 256, chain.data(), nullptr) == WR_STATUS_OK;
+        fine &= wr_index_match(index, path.data(), 256, match, nullptr) == WR_STATUS_OK;
+        fine &= wr_match_depths(match, WR_TIER_DISK, &depths, &slots, nullptr) == WR_STATUS_OK && depths[1] == 256;
+      }),
+      0u);
   EXPECT_TRUE(fine);
   wr_match_free(match);
   wr_index_free(index);
@@ -164,7 +170,8 @@ TEST(CAllocation, IsZeroOnBodiesOfAKnownSizeAndOnRefusals) {
   Fleet f;
   wr_body_parser* parser = nullptr;
   ASSERT_EQ(wr_body_parser_new(&parser, nullptr), WR_STATUS_OK);
-  const std::string body = R"({"model":"m","messages":[{"role":"user","content":")" + std::string(2'000, 'p') + R"("}]})";
+  const std::string body =
+      R"({"model":"m","messages":[{"role":"user","content":")" + std::string(2'000, 'p') + R"("}]})";
   bool fine = true;
   EXPECT_EQ(allocations_of([&] {
               wr_body read = WR_BODY_INIT;

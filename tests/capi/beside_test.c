@@ -8,11 +8,13 @@
 /* host.cpp: what a C++ program does with its own libstdc++. returns: 1 if all of it still works. */
 int host_cpp_works(void);
 
-#define FUNCTIONS(X)                                                                                                      \
-  X(wr_version) X(wr_router_new) X(wr_router_free) X(wr_router_add_replica) X(wr_router_route) X(wr_router_first_token)    \
-  X(wr_router_finish) X(wr_router_explain_json) X(wr_router_prometheus) X(wr_router_statistics) X(wr_body_parser_new)      \
-  X(wr_body_parser_free) X(wr_body_parser_parse) X(wr_body_to_request) X(wr_policy_from_json) X(wr_policy_init)            \
-  X(wr_router_export_caches) X(wr_router_import_caches) X(wr_ring_new) X(wr_ring_home) X(wr_ring_free)
+#define FUNCTIONS(X)                                                                                         \
+  X(wr_version)                                                                                              \
+  X(wr_router_new) X(wr_router_free) X(wr_router_add_replica) X(wr_router_route) X(wr_router_first_token)    \
+      X(wr_router_finish) X(wr_router_explain_json) X(wr_router_prometheus) X(wr_router_statistics)          \
+          X(wr_body_parser_new) X(wr_body_parser_free) X(wr_body_parser_parse) X(wr_body_to_request)         \
+              X(wr_policy_from_json) X(wr_policy_init) X(wr_router_export_caches) X(wr_router_import_caches) \
+                  X(wr_ring_new) X(wr_ring_home) X(wr_ring_free)
 
 /* The functions under their own types: a pointer and a member per name, declared from the header's own declarations. */
 typedef struct copy {
@@ -50,8 +52,9 @@ static void start(copy* c) {
 
 /* Something of every part: JSON (simdjson), numbers to text (Abseil), encryption (OpenSSL), errors, the ring, the router. */
 static void use(copy* c) {
-  static const char json[] = "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"Which way is north, and how do "
-                             "you know it without a compass at hand?\"}]}";
+  static const char json[] =
+      "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"Which way is north, and how do "
+      "you know it without a compass at hand?\"}]}";
   wr_str body = {json, sizeof json - 1}, bad = {"{", 1}, knobs = {"{\"beta\": 1.5}", 13};
   wr_body_parser* parser = NULL;
   wr_body read = WR_BODY_INIT;

@@ -75,8 +75,8 @@ TEST(IdsInTheBodyAreTokenBlocks) {
   uint64_t hashes[2];
   size_t count = 0;
   CHECK_OK(wr_body_parser_parse(parser, WR_API_COMPLETIONS,
-                                text("{\"model\":\"m\",\"prompt\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}"), NULL, &body,
-                                NULL));
+                                text("{\"model\":\"m\",\"prompt\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}"), NULL,
+                                &body, NULL));
   CHECK_EQ(body.prompt_kind, WR_PROMPT_TOKENS);
   CHECK_EQ(body.block_kind, WR_BLOCKS_TOKENS);
   CHECK_EQ(body.ids_from_body, 1);

@@ -18,21 +18,22 @@ typedef struct test_case {
 } test_case;
 
 #define TEST(name) static void name(void)
-#define CASE(name) {#name, name}
-#define TESTS(...)                                             \
-  int main(int argc, char** argv) {                            \
-    const test_case cases[] = {__VA_ARGS__};                   \
+#define CASE(name) \
+  { #name, name }
+#define TESTS(...)                                                       \
+  int main(int argc, char** argv) {                                      \
+    const test_case cases[] = {__VA_ARGS__};                             \
     return run_cases(cases, sizeof cases / sizeof cases[0], argc, argv); \
   }
 
 int run_cases(const test_case* cases, size_t count, int argc, char** argv);
 
-#define CHECK(condition)                                                              \
-  do {                                                                                \
-    if (!(condition)) {                                                               \
-      fprintf(stderr, "%s:%d: error: not so: %s\n", __FILE__, __LINE__, #condition);  \
-      exit(1);                                                                        \
-    }                                                                                 \
+#define CHECK(condition)                                                             \
+  do {                                                                               \
+    if (!(condition)) {                                                              \
+      fprintf(stderr, "%s:%d: error: not so: %s\n", __FILE__, __LINE__, #condition); \
+      exit(1);                                                                       \
+    }                                                                                \
   } while (0)
 
 #define CHECK_STATUS(call, wanted) check_status((call), (wanted), #call, __FILE__, __LINE__)
@@ -40,21 +41,21 @@ int run_cases(const test_case* cases, size_t count, int argc, char** argv);
 
 void check_status(wr_status got, wr_status wanted, const char* call, const char* file, int line);
 
-#define CHECK_EQ(got, wanted)                                                                             \
-  do {                                                                                                    \
-    const long long got_ = (long long)(got), wanted_ = (long long)(wanted);                               \
-    if (got_ != wanted_) {                                                                                \
-      fprintf(stderr, "%s:%d: error: %s is %lld, not %lld\n", __FILE__, __LINE__, #got, got_, wanted_);   \
-      exit(1);                                                                                            \
-    }                                                                                                     \
+#define CHECK_EQ(got, wanted)                                                                           \
+  do {                                                                                                  \
+    const long long got_ = (long long)(got), wanted_ = (long long)(wanted);                             \
+    if (got_ != wanted_) {                                                                              \
+      fprintf(stderr, "%s:%d: error: %s is %lld, not %lld\n", __FILE__, __LINE__, #got, got_, wanted_); \
+      exit(1);                                                                                          \
+    }                                                                                                   \
   } while (0)
 
-#define CHECK_TEXT(got, wanted)                                                                               \
-  do {                                                                                                        \
-    if (strcmp((got), (wanted)) != 0) {                                                                       \
-      fprintf(stderr, "%s:%d: error: %s is '%s', not '%s'\n", __FILE__, __LINE__, #got, (got), (wanted));     \
-      exit(1);                                                                                                \
-    }                                                                                                         \
+#define CHECK_TEXT(got, wanted)                                                                           \
+  do {                                                                                                    \
+    if (strcmp((got), (wanted)) != 0) {                                                                   \
+      fprintf(stderr, "%s:%d: error: %s is '%s', not '%s'\n", __FILE__, __LINE__, #got, (got), (wanted)); \
+      exit(1);                                                                                            \
+    }                                                                                                     \
   } while (0)
 
 #endif

@@ -13,7 +13,8 @@ int run_cases(const test_case* cases, size_t count, int argc, char** argv) {
 
 void check_status(wr_status got, wr_status wanted, const char* call, const char* file, int line) {
   if (got == wanted) return;
-  fprintf(stderr, "%s:%d: error: %s: got %s, wanted %s\n", file, line, call, wr_status_text(got), wr_status_text(wanted));
+  fprintf(stderr, "%s:%d: error: %s: got %s, wanted %s\n", file, line, call, wr_status_text(got),
+          wr_status_text(wanted));
   exit(1);
 }
 

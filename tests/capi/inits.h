@@ -1,6 +1,5 @@
 /* Every WR_..._INIT, compiled as C99, C11 and C++20 in two units of one program. FUNCTION is the unit's own name. */
 #include "warmroute.h"
-#include "warmroute.h"
 
 uint32_t FUNCTION(void);
 uint32_t FUNCTION(void) {
@@ -23,8 +22,8 @@ uint32_t FUNCTION(void) {
   const wr_body body = WR_BODY_INIT;
   const wr_decision decision = WR_DECISION_INIT;
   const wr_usage usage = WR_USAGE_INIT;
-  return wr_abi_version() + nobody.generation + (none.data == NULL) + error.struct_size + space.struct_size + index.struct_size +
-         statistics.struct_size + member.struct_size + ring.struct_size + bound.struct_size + pick.struct_size + router.struct_size +
-         spec.struct_size + stored.struct_size + report.struct_size + request.struct_size + options.struct_size + body.struct_size +
-         decision.struct_size + usage.struct_size;
+  return wr_abi_version() + nobody.generation + (none.data == NULL) + error.struct_size + space.struct_size +
+         index.struct_size + statistics.struct_size + member.struct_size + ring.struct_size + bound.struct_size +
+         pick.struct_size + router.struct_size + spec.struct_size + stored.struct_size + report.struct_size +
+         request.struct_size + options.struct_size + body.struct_size + decision.struct_size + usage.struct_size;
 }

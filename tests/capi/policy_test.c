@@ -66,8 +66,8 @@ TEST(JsonChangesWhatItNamesAndTheRestStays) {
   wr_policy policy = defaults(), before;
   policy.gamma = 0.75;
   before = policy;
-  CHECK_OK(wr_policy_from_json(text("{\"algorithm\": \"bounded_hash\", \"lease_ms\": 2500, \"route_when_all_down\": false}"),
-                               &policy, NULL));
+  CHECK_OK(wr_policy_from_json(
+      text("{\"algorithm\": \"bounded_hash\", \"lease_ms\": 2500, \"route_when_all_down\": false}"), &policy, NULL));
   CHECK_EQ(policy.algorithm, WR_ALGORITHM_BOUNDED_HASH);
   CHECK_EQ(policy.lease_ns, 2500000000LL);
   CHECK_EQ(policy.route_when_all_down, 0);
@@ -177,5 +177,5 @@ TEST(RoutersSwapPoliciesAndKeepTheOldOneOnAFault) {
 }
 
 TESTS(CASE(PoliciesStartFromTheDefaultsAndThoseAreValid), CASE(ValidationNamesEveryFaultAtOnce),
-      CASE(EveryEnumerationOutOfRangeIsRefused), CASE(JsonChangesWhatItNamesAndTheRestStays), CASE(JsonGoesThereAndBack),
-      CASE(BadJsonLeavesThePolicyAlone), CASE(RoutersSwapPoliciesAndKeepTheOldOneOnAFault))
+      CASE(EveryEnumerationOutOfRangeIsRefused), CASE(JsonChangesWhatItNamesAndTheRestStays),
+      CASE(JsonGoesThereAndBack), CASE(BadJsonLeavesThePolicyAlone), CASE(RoutersSwapPoliciesAndKeepTheOldOneOnAFault))

@@ -82,10 +82,12 @@ TEST(HashesEagleAndMultimodalBlocksAsDynamoDoes) {
   CHECK_OK(wr_hash_eagle_blocks(tokens, 48, 16, WR_DYNAMO_HASH_SEED, out, 8, &count, NULL)); /* line 66 */
   CHECK_EQ(count, 2);
   count_up(few, 13, 1);
-  CHECK_OK(wr_hash_multimodal_blocks(few, 12, 4, WR_DYNAMO_HASH_SEED, &object, first_block, 1, 0, out, 8, &count, NULL));
+  CHECK_OK(
+      wr_hash_multimodal_blocks(few, 12, 4, WR_DYNAMO_HASH_SEED, &object, first_block, 1, 0, out, 8, &count, NULL));
   CHECK_EQ(count, 3);
   CHECK(memcmp(out, image, sizeof image) == 0);
-  CHECK_OK(wr_hash_multimodal_blocks(few, 13, 4, WR_DYNAMO_HASH_SEED, &second, second_block, 2, 1, out, 8, &count, NULL));
+  CHECK_OK(
+      wr_hash_multimodal_blocks(few, 13, 4, WR_DYNAMO_HASH_SEED, &second, second_block, 2, 1, out, 8, &count, NULL));
   CHECK_EQ(count, 3);
   CHECK(memcmp(out, both, sizeof both) == 0);
   /* No objects at all, and more blocks named than there are. */
@@ -96,7 +98,8 @@ TEST(HashesEagleAndMultimodalBlocksAsDynamoDoes) {
   CHECK(memcmp(out, plain, 3 * sizeof out[0]) == 0);
   paint(out, sizeof out);
   count = 77;
-  CHECK_STATUS(wr_hash_multimodal_blocks(few, 12, 4, 0, &object, falling, 2, 0, out, 8, &count, NULL), WR_STATUS_OUT_OF_RANGE);
+  CHECK_STATUS(wr_hash_multimodal_blocks(few, 12, 4, 0, &object, falling, 2, 0, out, 8, &count, NULL),
+               WR_STATUS_OUT_OF_RANGE);
   CHECK_STATUS(wr_hash_multimodal_blocks(few, 12, 4, 0, NULL, first_block, 1, 0, out, 8, &count, NULL),
                WR_STATUS_INVALID_ARGUMENT);
   CHECK_STATUS(wr_hash_multimodal_blocks(few, 12, 4, 0, &object, NULL, 1, 0, out, 8, &count, NULL),
@@ -246,7 +249,8 @@ TEST(IndexTakesTheEnginesOwnNames) {
   CHECK_OK(wr_index_store_event(index, kFirst, WR_TIER_DEVICE, NULL, ids, blocks, 3, NULL));
   CHECK_OK(wr_index_store_event(index, kFirst, WR_TIER_DEVICE, &ids[2], more_ids, more, 1, NULL));
   CHECK_EQ(depth_of(index, path, 4, WR_TIER_DEVICE, 3), 4);
-  CHECK_STATUS(wr_index_store_event(index, kFirst, WR_TIER_DEVICE, &unknown, more_ids, more, 1, NULL), WR_STATUS_NOT_FOUND);
+  CHECK_STATUS(wr_index_store_event(index, kFirst, WR_TIER_DEVICE, &unknown, more_ids, more, 1, NULL),
+               WR_STATUS_NOT_FOUND);
   CHECK_OK(wr_index_remove_event(index, kFirst, WR_TIER_DEVICE, gone, 3, &removed, NULL));
   CHECK_EQ(removed, 2);
   CHECK_EQ(depth_of(index, path, 4, WR_TIER_DEVICE, 3), 1);

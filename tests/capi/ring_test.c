@@ -391,5 +391,6 @@ TEST(BoundedPicksRefuseWhatDoesNotFitAndTouchNothing) {
 TESTS(CASE(RingsOfTheSameMembersAreTheSameWhateverOrderAndStride), CASE(TheEmptyRingHasNoHome),
       CASE(RingsChangeByOneMemberAndTheOldOneStays), CASE(ChangesThatCannotBeAreRefusedAndNothingIsMade),
       CASE(MembersAndOptionsAreChecked), CASE(RingStructsOfEverySizeGetWhatTheyDeserve),
-      CASE(SuccessorsAreDistinctAndBeginAtHome), CASE(BatchesOfHomesTakeAnyStride), CASE(SharesAddUpAndMovementRefusesNull),
-      CASE(BoundedPicksLeaveTheLoadedAndTheIneligible), CASE(BoundedPicksRefuseWhatDoesNotFitAndTouchNothing))
+      CASE(SuccessorsAreDistinctAndBeginAtHome), CASE(BatchesOfHomesTakeAnyStride),
+      CASE(SharesAddUpAndMovementRefusesNull), CASE(BoundedPicksLeaveTheLoadedAndTheIneligible),
+      CASE(BoundedPicksRefuseWhatDoesNotFitAndTouchNothing))

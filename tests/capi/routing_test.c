@@ -302,20 +302,29 @@ TEST(BatchesOfOneRequestMayRepeatItOnlyWithAStride) {
   for (i = 0; i < 3; ++i) out[i] = painted_decision();
   CHECK_OK(wr_router_route_batch(router, NULL, 0, 0, 1, NULL, 0, NULL));
   CHECK_OK(wr_router_peek_batch(router, NULL, 0, 0, 1, NULL, 0, NULL));
-  CHECK_STATUS(wr_router_route_batch(NULL, requests, 3, sizeof requests[0], 1, out, sizeof out[0], NULL), WR_STATUS_INVALID_ARGUMENT);
-  CHECK_STATUS(wr_router_route_batch(router, NULL, 3, sizeof requests[0], 1, out, sizeof out[0], NULL), WR_STATUS_INVALID_ARGUMENT);
-  CHECK_STATUS(wr_router_route_batch(router, requests, 3, sizeof requests[0], 1, NULL, sizeof out[0], NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_route_batch(NULL, requests, 3, sizeof requests[0], 1, out, sizeof out[0], NULL),
+               WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_route_batch(router, NULL, 3, sizeof requests[0], 1, out, sizeof out[0], NULL),
+               WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_route_batch(router, requests, 3, sizeof requests[0], 1, NULL, sizeof out[0], NULL),
+               WR_STATUS_INVALID_ARGUMENT);
   CHECK_STATUS(wr_router_route_batch(router, requests, 3, 0, 1, out, sizeof out[0], &err), WR_STATUS_INVALID_ARGUMENT);
   CHECK(strstr(err.message, "stride") != NULL);
   CHECK_STATUS(wr_router_route_batch(router, requests, 3, 1, 1, out, sizeof out[0], NULL), WR_STATUS_INVALID_ARGUMENT);
-  CHECK_STATUS(wr_router_route_batch(router, requests, 2, sizeof requests[0] + 4, 1, out, sizeof out[0], NULL), WR_STATUS_INVALID_ARGUMENT);
-  CHECK_STATUS(wr_router_route_batch(router, requests, 3, sizeof requests[0], 1, out, 0, NULL), WR_STATUS_INVALID_ARGUMENT);
-  CHECK_STATUS(wr_router_route_batch(router, requests, 3, sizeof requests[0], 1, out, sizeof out[0] - 8, NULL), WR_STATUS_INVALID_ARGUMENT);
-  CHECK_STATUS(wr_router_peek_batch(NULL, requests, 3, sizeof requests[0], 1, out, sizeof out[0], NULL), WR_STATUS_INVALID_ARGUMENT);
-  CHECK_STATUS(wr_router_peek_batch(router, requests, 3, sizeof requests[0], 1, out, 4, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_route_batch(router, requests, 2, sizeof requests[0] + 4, 1, out, sizeof out[0], NULL),
+               WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_route_batch(router, requests, 3, sizeof requests[0], 1, out, 0, NULL),
+               WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_route_batch(router, requests, 3, sizeof requests[0], 1, out, sizeof out[0] - 8, NULL),
+               WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_peek_batch(NULL, requests, 3, sizeof requests[0], 1, out, sizeof out[0], NULL),
+               WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_peek_batch(router, requests, 3, sizeof requests[0], 1, out, 4, NULL),
+               WR_STATUS_INVALID_ARGUMENT);
   for (i = 0; i < 3; ++i) CHECK(is_untouched(&out[i]));
   out[2].struct_size = 0; /* nothing is routed, not even the two before it */
-  CHECK_STATUS(wr_router_route_batch(router, requests, 3, sizeof requests[0], 1, out, sizeof out[0], &err), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_route_batch(router, requests, 3, sizeof requests[0], 1, out, sizeof out[0], &err),
+               WR_STATUS_INVALID_ARGUMENT);
   CHECK(strstr(err.message, "decision 2") != NULL);
   CHECK(err.offset == WR_NO_OFFSET);
   CHECK(is_untouched(&out[0]) && is_untouched(&out[1]));
@@ -396,9 +405,8 @@ TEST(NoNumberOfACallerOverflows) {
   wr_router_free(router);
 }
 
-TESTS(CASE(ARequestGoesWhereItsPromptIsCached), CASE(VerdictsSayWhyNobodyWasChosen), CASE(MoreRequestsThanTicketsAreTold),
-      CASE(RequestsAndDecisionsOfEverySizeGetWhatTheyDeserve),
+TESTS(CASE(ARequestGoesWhereItsPromptIsCached), CASE(VerdictsSayWhyNobodyWasChosen),
+      CASE(MoreRequestsThanTicketsAreTold), CASE(RequestsAndDecisionsOfEverySizeGetWhatTheyDeserve),
       CASE(RequestsThatCannotBeReadAreRefusedAndNothingIsTouched),
-      CASE(BatchesStrideOverLargerRecordsAndTellEachItemItsStatus),
-      CASE(BatchesOfOneRequestMayRepeatItOnlyWithAStride), CASE(ExplanationsNameEveryCandidateAndChangeNothing),
-      CASE(NoNumberOfACallerOverflows))
+      CASE(BatchesStrideOverLargerRecordsAndTellEachItemItsStatus), CASE(BatchesOfOneRequestMayRepeatItOnlyWithAStride),
+      CASE(ExplanationsNameEveryCandidateAndChangeNothing), CASE(NoNumberOfACallerOverflows))

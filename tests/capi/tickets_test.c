@@ -234,7 +234,8 @@ TEST(BatchesThatDoNotFitReleaseNothing) {
   CHECK_STATUS(wr_router_first_token_batch(router, t, 2, 1, 1, out), WR_STATUS_INVALID_ARGUMENT);
   CHECK_STATUS(wr_router_first_token_batch(router, t, 2, 12, 1, out), WR_STATUS_INVALID_ARGUMENT);
   CHECK_STATUS(wr_router_finish_batch(NULL, t, 2, 8, usages, sizeof usages[0], 1, out), WR_STATUS_INVALID_ARGUMENT);
-  CHECK_STATUS(wr_router_finish_batch(router, NULL, 2, 8, usages, sizeof usages[0], 1, out), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_finish_batch(router, NULL, 2, 8, usages, sizeof usages[0], 1, out),
+               WR_STATUS_INVALID_ARGUMENT);
   CHECK_STATUS(wr_router_finish_batch(router, t, 2, 0, usages, sizeof usages[0], 1, out), WR_STATUS_INVALID_ARGUMENT);
   CHECK_STATUS(wr_router_finish_batch(router, t, 2, 8, usages, 8, 1, out), WR_STATUS_INVALID_ARGUMENT);
   CHECK_STATUS(wr_router_fail_batch(NULL, t, 2, 8, WR_OUTCOME_TIMEOUT, 1, out), WR_STATUS_INVALID_ARGUMENT);
@@ -247,6 +248,7 @@ TEST(BatchesThatDoNotFitReleaseNothing) {
   wr_router_free(router); /* with tickets in flight */
 }
 
-TESTS(CASE(ATicketBooksAndReleasesOnce), CASE(EveryOutcomeThatACallerMayNameReleases), CASE(TicketsThatNeverWereAreStale),
-      CASE(TicketsOutliveTheirReplica), CASE(LeasesEndForgottenTickets), CASE(UsageOfEverySizeGetsWhatItDeserves),
-      CASE(BatchesTellEachTicketItsStatus), CASE(BatchesThatDoNotFitReleaseNothing))
+TESTS(CASE(ATicketBooksAndReleasesOnce), CASE(EveryOutcomeThatACallerMayNameReleases),
+      CASE(TicketsThatNeverWereAreStale), CASE(TicketsOutliveTheirReplica), CASE(LeasesEndForgottenTickets),
+      CASE(UsageOfEverySizeGetsWhatItDeserves), CASE(BatchesTellEachTicketItsStatus),
+      CASE(BatchesThatDoNotFitReleaseNothing))
