@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """make_corpus.py <folder> <case file>…: one corpus file per body of the case files (tests/data/request_*.jsonl), or per line of a
-trace or of policies, or per hex string where the bytes are binary, or per payload of an engine's event message.
+trace, of policies or of metrics tables, or per metrics page, or per hex string where the bytes are binary, or per payload of an engine's event message.
 
 The first byte of a body's corpus file says which API the rest is read as, a payload's which options; see request_body_fuzz.cpp and
 kv_events_fuzz.cpp.
@@ -30,6 +30,10 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
     for name in sys.argv[2:]:
+        if name.endswith(".prom"):  # a page, as it is
+            (folder / pathlib.Path(name).stem).write_bytes(pathlib.Path(name).read_bytes()[:LARGEST])
+            count += 1
+            continue
         for line in open(name, encoding="utf-8"):
             case = json.loads(line)
             if "hex" in case:
@@ -41,7 +45,7 @@ def main():
                 (folder / f"{pathlib.Path(name).stem}_{count}").write_bytes(bytes([count % 8]) + frames[-1])
                 count += 1
                 continue
-            plain = "hash_ids" in case or "policies" in name
+            plain = "hash_ids" in case or "policies" in name or "metrics_tables" in name
             if plain and count < MOST_PLAIN_LINES and len(line) <= LARGEST:
                 (folder / f"{pathlib.Path(name).stem}_{count}").write_text(line.strip())
                 count += 1
