@@ -133,16 +133,14 @@ constexpr const char* kParserDoc =
 void bind_parser(py::module_& m) {
   const RequestBodyOptions d;
   py::class_<PyBodyParser>(m, "BodyParser", kParserDoc, py::custom_type_setup(&setup_gc))
-      .def(py::init([](py::object tokenizer, std::size_t max_bytes, std::uint32_t max_depth, std::uint32_t block_size,
-                       std::uint64_t hash_seed, EnumArg<Isolation> isolation) {
-             if (!tokenizer.is_none() && PyCallable_Check(tokenizer.ptr()) == 0)
-               throw py::type_error("tokenizer must be callable");
+      .def(py::init([](TokenizerCallback tokenizer, std::size_t max_bytes, std::uint32_t max_depth,
+                       std::uint32_t block_size, std::uint64_t hash_seed, EnumArg<Isolation> isolation) {
              auto self = std::make_unique<PyBodyParser>();
              self->options = options_from(max_bytes, max_depth, block_size, hash_seed, isolation);
-             self->tokenizer = std::move(tokenizer);
+             self->tokenizer = object_or_none(std::move(tokenizer));
              return self;
            }),
-           py::arg("tokenizer") = py::none(), py::kw_only(), py::arg("max_bytes") = d.max_bytes,
+           py::arg("tokenizer") = std::nullopt, py::kw_only(), py::arg("max_bytes") = d.max_bytes,
            py::arg("max_depth") = d.max_depth, py::arg("block_size") = d.block_size, py::arg("hash_seed") = d.hash_seed,
            py::arg_v("isolation", EnumArg<Isolation>{d.isolation}, "'salt'"))
       .def("parse", &PyBodyParser::parse, py::arg("body"), py::arg_v("api", EnumArg<BodyApi>{}, "'chat'"),

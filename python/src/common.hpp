@@ -6,6 +6,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include <array>
 #include <chrono>
@@ -70,6 +71,14 @@ E enum_of(py::handle source) {
     throw py::value_error(std::to_string(number) + " is no " + EnumNames<E>::kPythonName);
   }
   return static_cast<E>(number);
+}
+
+using LogCallback = std::optional<py::typing::Callable<py::object(LogLevel, py::str)>>;
+using TokenizerCallback = std::optional<py::typing::Callable<py::object(py::bytes)>>;
+using ClockCallback = std::optional<py::typing::Callable<py::int_()>>;
+template <class Callback>
+py::object object_or_none(Callback callback) {
+  return callback ? py::object(std::move(*callback)) : py::object(py::none());
 }
 
 // The parts, one .cpp each. Order matters: a type must be known before another's signature names it.

@@ -68,7 +68,9 @@ py::array_t<std::uint64_t> chain(const HashView& blocks) {
   return out;
 }
 
-py::tuple token_blocks_chained(const TokenView& ids, std::uint32_t block_size, std::uint64_t seed) {
+py::typing::Tuple<py::array_t<std::uint64_t>, py::array_t<std::uint64_t>> token_blocks_chained(const TokenView& ids,
+                                                                                               std::uint32_t block_size,
+                                                                                               std::uint64_t seed) {
   check_block_size(block_size);
   auto blocks = hashes(ids.size() / block_size);
   auto chained = hashes(ids.size() / block_size);

@@ -20,8 +20,6 @@ struct PyMatch {
   PrefixMatch match;
 };
 
-ReplicaId slot_checked(const PyIndex&, std::uint64_t replica) { return replica_of(replica); }
-
 template <class Call>
 auto maybe_released(std::size_t blocks, Call&& call) {
   if (blocks < kReleaseBlocks) return call();
@@ -30,8 +28,8 @@ auto maybe_released(std::size_t blocks, Call&& call) {
 }
 
 void store(PyIndex& self, std::uint64_t replica, const HashView& path, std::size_t first, EnumArg<Tier> tier) {
-  check(maybe_released(
-      path.size(), [&] { return self.index.store(slot_checked(self, replica), tier, as_blocks(path.span()), first); }));
+  check(maybe_released(path.size(),
+                       [&] { return self.index.store(replica_of(replica), tier, as_blocks(path.span()), first); }));
 }
 
 std::size_t remove(PyIndex& self, std::uint64_t replica, const HashView& path, std::size_t first, EnumArg<Tier> tier) {
@@ -54,7 +52,8 @@ void store_event(PyIndex& self, std::uint64_t replica, std::optional<std::uint64
 }
 
 std::shared_ptr<PyMatch> match(const std::shared_ptr<PyIndex>& self, const HashView& path,
-                               std::shared_ptr<PyMatch> out) {
+                               const std::optional<std::shared_ptr<PyMatch>>& reused) {
+  std::shared_ptr<PyMatch> out = reused.value_or(nullptr);
   if (out == nullptr) {
     out = std::make_shared<PyMatch>();
     out->owner = self;
@@ -65,7 +64,7 @@ std::shared_ptr<PyMatch> match(const std::shared_ptr<PyIndex>& self, const HashV
   return out;
 }
 
-py::dict statistics(const PyIndex& self) {
+py::typing::Dict<py::str, py::int_> statistics(const PyIndex& self) {
   const PrefixIndexStatistics s = [&] {
     const py::gil_scoped_release released;
     return self.index.statistics();
@@ -80,7 +79,7 @@ py::dict statistics(const PyIndex& self) {
   out["evicted_blocks"] = s.evicted_blocks;
   out["refused_stores"] = s.refused_stores;
   out["clears"] = s.clears;
-  return out;
+  return py::typing::Dict<py::str, py::int_>(out);
 }
 
 void bind_match(py::module_& m) {
@@ -162,7 +161,7 @@ void bind_index(py::module_& m) {
       .def(
           "clear", [](PyIndex& self, std::uint64_t replica) { self.index.clear(replica_of(replica)); },
           py::arg("replica"), "Forgets all that the replica held, in constant time.")
-      .def("match", &match, py::arg("path"), py::arg("out") = std::shared_ptr<PyMatch>{},
+      .def("match", &match, py::arg("path"), py::arg("out") = std::nullopt,
            "How many leading blocks of path each replica holds. shape: path uint64[n].\n\n"
            "out: a Match of this index to use again, which allocates nothing; it is returned.")
       .def("statistics", &statistics, "Blocks, memberships, nodes, bytes and what was given up for the byte cap.")

@@ -35,6 +35,10 @@ void bind_replica(py::module_& m) {
            "Prefill time of the first `tokens` tokens of a prompt.")
       .def(
           "__eq__", [](const Rates& a, const Rates& b) { return a == b; }, py::is_operator())
+      .def("__hash__",
+           [](const Rates& r) {
+             return py::hash(py::make_tuple(r.floor_ns, r.token_ps, r.pair_ps, r.context_ps, r.overhead_ns));
+           })
       .def("__repr__", [](const Rates& r) {
         return "Rates(floor_ns=" + std::to_string(r.floor_ns) + ", token_ps=" + std::to_string(r.token_ps) +
                ", pair_ps=" + std::to_string(r.pair_ps) + ", context_ps=" + std::to_string(r.context_ps) +

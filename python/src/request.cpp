@@ -47,29 +47,42 @@ constexpr const char* kDoc =
 
 }  // namespace
 
+namespace {
+
+void apply(Request& request, std::string_view name, py::handle value, std::vector<ReplicaId>& excluded) {
+  if (name == "model") request.model = value.cast<std::string_view>();
+  else if (name == "session") request.session = value.cast<std::string_view>();
+  else if (name == "tenant") request.tenant = value.cast<std::string_view>();
+  else if (name == "adapter") request.adapter = value.cast<std::string_view>();
+  else if (name == "cache_salt") request.cache_salt = value.cast<std::string_view>();
+  else if (name == "block_kind") request.block_kind = enum_of<BlockKind>(value);
+  else if (name == "input_tokens") request.input_tokens = value.cast<std::int64_t>();
+  else if (name == "prompt_bytes") request.prompt_bytes = value.cast<std::int64_t>();
+  else if (name == "max_output_tokens") request.max_output_tokens = value.cast<std::int64_t>();
+  else if (name == "class_id") request.class_id = value.cast<std::uint32_t>();
+  else if (name == "priority") request.priority = value.cast<std::int32_t>();
+  else if (name == "deadline_ns") request.deadline = Nanos{value.cast<std::int64_t>()};
+  else if (name == "stream") request.stream = value.cast<bool>();
+  else if (name == "pinned") request.pinned = value.is_none() ? kNoReplica : replica_of(value.cast<std::uint64_t>());
+  else if (name == "excluded") {
+    excluded.clear();
+    for (const py::handle number : value) excluded.push_back(replica_of(number.cast<std::uint64_t>()));
+    request.excluded = excluded;
+  } else {
+    throw py::type_error("a request has no keyword '" + std::string(name) + "'");
+  }
+}
+
+}  // namespace
+
 void apply_keywords(Request& request, const py::kwargs& keywords, std::vector<ReplicaId>& excluded) {
   for (const auto& [key, value] : keywords) {
     const auto name = key.cast<std::string_view>();
-    if (name == "model") request.model = value.cast<std::string_view>();
-    else if (name == "session") request.session = value.cast<std::string_view>();
-    else if (name == "tenant") request.tenant = value.cast<std::string_view>();
-    else if (name == "adapter") request.adapter = value.cast<std::string_view>();
-    else if (name == "cache_salt") request.cache_salt = value.cast<std::string_view>();
-    else if (name == "block_kind") request.block_kind = enum_of<BlockKind>(value);
-    else if (name == "input_tokens") request.input_tokens = value.cast<std::int64_t>();
-    else if (name == "prompt_bytes") request.prompt_bytes = value.cast<std::int64_t>();
-    else if (name == "max_output_tokens") request.max_output_tokens = value.cast<std::int64_t>();
-    else if (name == "class_id") request.class_id = value.cast<std::uint32_t>();
-    else if (name == "priority") request.priority = value.cast<std::int32_t>();
-    else if (name == "deadline_ns") request.deadline = Nanos{value.cast<std::int64_t>()};
-    else if (name == "stream") request.stream = value.cast<bool>();
-    else if (name == "pinned") request.pinned = value.is_none() ? kNoReplica : replica_of(value.cast<std::uint64_t>());
-    else if (name == "excluded") {
-      excluded.clear();
-      for (const py::handle number : value) excluded.push_back(replica_of(number.cast<std::uint64_t>()));
-      request.excluded = excluded;
-    } else {
-      throw py::type_error("a request has no keyword '" + std::string(name) + "'");
+    try {
+      apply(request, name, value, excluded);
+    } catch (const py::cast_error&) {
+      throw py::type_error("the keyword '" + std::string(name) + "' does not take " +
+                           py::repr(value).cast<std::string>());
     }
   }
 }

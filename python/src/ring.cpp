@@ -76,6 +76,8 @@ void bind_parts(py::module_& m) {
       .def_readonly("weight", &RingMember::weight)
       .def(
           "__eq__", [](const RingMember& a, const RingMember& b) { return a == b; }, py::is_operator())
+      .def("__hash__",
+           [](const RingMember& self) { return py::hash(py::make_tuple(self.ring_id, self.member, self.weight)); })
       .def("__repr__", [](const RingMember& self) {
         return "RingMember('" + self.ring_id + "', " + std::to_string(self.member) + ", " +
                py::str(py::float_(self.weight)).cast<std::string>() + ")";
@@ -192,6 +194,10 @@ void bind_ring(py::module_& m) {
           },
           "ring_id -> exact number of the 2**64 keys.")
       .def("__len__", &HashRing::size)
+      .def("__hash__",
+           [](const HashRing& self) {
+             return py::hash(py::make_tuple(self.size(), self.points(), self.options().seed));
+           })
       .def(
           "__eq__", [](const HashRing& a, const HashRing& b) { return a == b; }, py::is_operator())
       .def("__repr__", [](const HashRing& self) {

@@ -133,6 +133,7 @@ std::vector<Decision> route_batch(PyRouter& self, const py::typing::Iterable<PyR
   std::vector<py::object> alive;  // another thread may empty the caller's list while the GIL is released
   std::vector<Request> views;
   for (const py::handle item : requests) {
+    if (!py::isinstance<PyRequest>(item)) throw py::type_error("route_batch takes Requests");
     views.push_back(item.cast<PyRequest&>().view);
     alive.push_back(py::reinterpret_borrow<py::object>(item));
   }

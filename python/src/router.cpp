@@ -239,12 +239,6 @@ void setup_gc(PyHeapTypeObject* heap) {
   heap->ht_type.tp_clear = &clear;
 }
 
-py::object callable_or_none(py::object callback, const char* name) {
-  if (!callback.is_none() && PyCallable_Check(callback.ptr()) == 0)
-    throw py::type_error(std::string(name) + " must be callable");
-  return callback;
-}
-
 constexpr const char* kDoc =
     "Decides which replica serves a request, and books what that causes. Thread-safe.\n\n"
     "Flat calls (route_tokens, route_blocks, route_body) give (replica, ticket): ints; replica is negative when not "
@@ -261,8 +255,8 @@ void bind_router(py::module_& m) {
   RouterClass c(m, "Router", kDoc, py::custom_type_setup(&setup_gc));
   c.def(py::init([](const std::optional<Policy>& policy, std::uint32_t max_replicas, std::uint32_t max_tickets,
                     std::size_t index_max_bytes, std::size_t session_entries, std::size_t shared_prefix_entries,
-                    std::size_t placement_queue, std::size_t max_path_blocks, py::object log, py::object tokenizer,
-                    py::object clock) {
+                    std::size_t placement_queue, std::size_t max_path_blocks, LogCallback log,
+                    TokenizerCallback tokenizer, ClockCallback clock) {
           RouterOptions options;
           options.max_replicas = max_replicas;
           options.max_tickets = max_tickets;
@@ -271,9 +265,9 @@ void bind_router(py::module_& m) {
           options.shared_prefix_entries = shared_prefix_entries;
           options.placement_queue = placement_queue;
           options.max_path_blocks = max_path_blocks;
-          auto self = std::make_unique<PyRouter>(options, callable_or_none(std::move(log), "log"),
-                                                 callable_or_none(std::move(tokenizer), "tokenizer"),
-                                                 callable_or_none(std::move(clock), "clock"));
+          auto self =
+              std::make_unique<PyRouter>(options, object_or_none(std::move(log)), object_or_none(std::move(tokenizer)),
+                                         object_or_none(std::move(clock)));
           if (policy) check(self->released([&] { return self->router.set_policy(*policy); }));
           return self;
         }),
@@ -281,7 +275,7 @@ void bind_router(py::module_& m) {
         py::arg("max_tickets") = d.max_tickets, py::arg("index_max_bytes") = d.index_max_bytes,
         py::arg("session_entries") = d.session_entries, py::arg("shared_prefix_entries") = d.shared_prefix_entries,
         py::arg("placement_queue") = d.placement_queue, py::arg("max_path_blocks") = d.max_path_blocks,
-        py::arg("log") = py::none(), py::arg("tokenizer") = py::none(), py::arg("clock") = py::none());
+        py::arg("log") = std::nullopt, py::arg("tokenizer") = std::nullopt, py::arg("clock") = std::nullopt);
   bind_membership(c);
   bind_routing(c);
   bind_statistics(c);

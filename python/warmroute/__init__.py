@@ -17,6 +17,9 @@ Times are `now_ns`, of a monotonic clock; left out, they are time.monotonic_ns()
 
 from __future__ import annotations
 
+from . import _interpreter as _interpreter  # first: importing the extension in a subinterpreter could hang
+
+# isort: split
 from ._core import (
     DYNAMO_HASH_SEED,
     MAX_BLOCK_TOKENS,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Union
 import numpy
 import numpy.typing
 
-from . import _core
 from ._core import BlockKind, BodyApi, Decision, Explanation, ParsedBody, Request
+from ._core import Router as CoreRouter
 from ._statistics import RouterStatistics, statistics_from
 from ._ticket import Ticket
 
@@ -59,8 +59,8 @@ class RequestKeywords(TypedDict, total=False):
     pinned: int | None
 
 
-class Router(_core.Router):
-    __doc__ = _core.Router.__doc__
+class Router(CoreRouter):
+    __doc__ = CoreRouter.__doc__
 
     def route(
         self, prompt: Prompt, now_ns: int | None = None, *, api: BodyApi | str = "chat", **request: Unpack[RequestKeywords]

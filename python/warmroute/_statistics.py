@@ -96,12 +96,17 @@ class RouterStatistics:
         return dataclasses.asdict(self)
 
 
+def _replica_from(raw: dict[str, Any]) -> ReplicaStatistics:
+    values = dict(raw)
+    values["load"] = LoadReading(**raw["load"])
+    return ReplicaStatistics(**values)
+
+
 def statistics_from(raw: dict[str, Any]) -> RouterStatistics:
     """From the extension's nested dict."""
     values = dict(raw)
     values["observed_ttft"] = TtftStatistics(**raw["observed_ttft"])
     values["predicted_ttft"] = TtftStatistics(**raw["predicted_ttft"])
     values["pools"] = tuple(PoolStatistics(**pool) for pool in raw["pools"])
-    replicas = ({**replica, "load": LoadReading(**replica["load"])} for replica in raw["replicas"])
-    values["replicas"] = tuple(ReplicaStatistics(**replica) for replica in replicas)
+    values["replicas"] = tuple(_replica_from(replica) for replica in raw["replicas"])
     return RouterStatistics(**values)

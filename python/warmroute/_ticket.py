@@ -61,7 +61,7 @@ class Ticket:
     One that is garbage-collected while open is released as cancelled, with a ResourceWarning.
     """
 
-    __slots__ = ("_open", "_router", "_usage", "decision", "number", "replica", "__weakref__")
+    __slots__ = ("_open", "_prefilling", "_router", "_usage", "decision", "number", "replica", "__weakref__")
 
     decision: Decision
     """What was decided, and why."""
@@ -76,7 +76,7 @@ class Ticket:
         self.decision = decision
         self.number = decision.ticket
         self.replica = decision.replica
-        self._open = self.number != 0
+        self._open = self._prefilling = self.number != 0
 
     @property
     def routed(self) -> bool:
@@ -92,8 +92,14 @@ class Ticket:
         return self.number != 0
 
     def first_token(self, now_ns: int | None = None) -> bool:
-        """The first token (or chunk) came: its prefill load is released. returns: False if it had it, or is over."""
-        return self._open and self._router.first_token(self.number, now_ns)
+        """The first token (or chunk) came: its prefill load is released. Call it at every chunk, if that is simpler.
+
+        returns: False if it had it, or is over.
+        """
+        if not (self._open and self._prefilling):
+            return False
+        self._prefilling = False
+        return self._router.first_token(self.number, now_ns)
 
     def usage(
         self, *, input_tokens: int | None = None, cached_tokens: int | None = None, output_tokens: int | None = None
@@ -115,6 +121,11 @@ class Ticket:
             return False
         self._open = False
         return self._router.fail(self.number, outcome, now_ns)
+
+    def detach(self) -> int:
+        """Gives the ticket's number away: from now on it is the caller's to release, by the flat calls."""
+        self._open = False
+        return self.number
 
     def __enter__(self) -> Ticket:
         return self

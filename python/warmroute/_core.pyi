@@ -1,0 +1,1141 @@
+# Written by python/tools/stubs.py from the built extension; do not edit.
+"""
+The compiled part of warmroute; import warmroute instead.
+"""
+from __future__ import annotations
+import collections.abc
+import enum
+import numpy
+import numpy.typing
+import typing
+__all__ = ['Algorithm', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'Code', 'DYNAMO_HASH_SEED', 'Decision', 'Explanation', 'HashRing', 'Health', 'Isolation', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'Movement', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SpillOrder', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'Verdict', 'api_for_path', 'block_seed', 'canonical_prompt', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'replica_generation', 'replica_slot', 'sequence_hashes']
+class Algorithm(enum.IntEnum):
+    """
+    How a replica is picked. `cost` is the default; the others are baselines and ways out.
+    """
+    cost = 0
+    random = 1
+    round_robin = 2
+    least_requests = 3
+    least_tokens = 4
+    power_of_two = 5
+    longest_match = 6
+    consistent_hash = 7
+    bounded_hash = 8
+class BlockKind(enum.IntEnum):
+    """
+    What a block of a prompt is made of.
+    """
+    tokens = 0
+    text = 1
+class BodyApi(enum.IntEnum):
+    """
+    Which wire format a body is in.
+    """
+    chat = 0
+    completions = 1
+    responses = 2
+    embeddings = 3
+    messages = 4
+class Health(enum.IntEnum):
+    """
+    up takes requests; draining finishes what it has; down takes nothing. What it holds is kept.
+    """
+    up = 0
+    draining = 1
+    down = 2
+class Isolation(enum.IntEnum):
+    """
+    Which tenants may share cached blocks.
+    """
+    none = 0
+    salt = 1
+    pool = 2
+class LogLevel(enum.IntEnum):
+    """
+    How loud a log line is.
+    """
+    debug = 0
+    info = 1
+    warning = 2
+    error = 3
+class Outcome(enum.IntEnum):
+    """
+    How a request ended.
+    """
+    finished = 0
+    cancelled = 1
+    client_error = 2
+    backpressure = 3
+    replica_error = 4
+    connect_error = 5
+    timeout = 6
+    lease_expired = 7
+class PromptKind(enum.IntEnum):
+    """
+    What a body's prompt was given as.
+    """
+    chat = 0
+    text = 1
+    tokens = 2
+    embedding = 3
+class Reason(enum.IntEnum):
+    """
+    Why this replica and not the one that holds most of the prompt.
+    """
+    none = 0
+    best_match = 1
+    no_match = 2
+    spill_wait = 3
+    spill_decode = 4
+    spill_hot = 5
+    spill_bound = 6
+    session = 7
+    home = 8
+    pinned = 9
+    only_candidate = 10
+    baseline = 11
+    fail_open = 12
+class RingKey(enum.IntEnum):
+    """
+    What the ring's key is made of.
+    """
+    prefix = 0
+    session_or_prefix = 1
+class Role(enum.IntEnum):
+    """
+    What a replica computes.
+    """
+    unified = 0
+    prefill = 1
+    decode = 2
+class Signal(enum.IntEnum):
+    """
+    What an engine reports about itself.
+    """
+    running = 0
+    waiting = 1
+    kv_usage = 2
+    block_tokens = 3
+    block_count = 4
+    prefix_queries = 5
+    prefix_hits = 6
+class SpillOrder(enum.IntEnum):
+    """
+    The order in which a walk leaves the ring's home.
+    """
+    clockwise = 0
+    permuted = 1
+class StaleSignals(enum.IntEnum):
+    """
+    What an engine signal older than signals_max_age_ns means.
+    """
+    ignore = 0
+    exclude = 1
+class Tier(enum.IntEnum):
+    """
+    Where in a replica's memory a KV block lies.
+    """
+    device = 0
+    host = 1
+    disk = 2
+class Verdict(enum.IntEnum):
+    """
+    The outcome of a routing call; routed is 0.
+    """
+    routed = 0
+    no_replica = 1
+    no_pool = 2
+    no_adapter = 3
+    all_excluded = 4
+    saturated = 5
+    ticket_table_full = 6
+    not_permitted = 7
+    no_permitted_pool = 8
+class Code(enum.IntEnum):
+    """
+    What went wrong; Error.code_number. Numbers are fixed and only appended.
+    """
+    ok = 0
+    invalid_argument = 1
+    not_found = 2
+    already_exists = 3
+    out_of_range = 4
+    capacity = 5
+    stale = 6
+    unsupported = 7
+    io = 8
+    internal = 9
+    out_of_memory = 10
+    abi_mismatch = 11
+    invalid_json = 20
+    invalid_utf8 = 21
+    invalid_unicode = 22
+    too_deep = 23
+    too_large = 24
+    not_an_object = 25
+    missing_field = 26
+    wrong_type = 27
+    value_out_of_range = 28
+    invalid_value = 29
+    empty_prompt = 30
+    malformed = 31
+class Match:
+    """
+    The answer to one look-up. shape: uint32[slots], one depth per replica slot seen so far; units: leading blocks.
+
+    The arrays are read-only views; the next match into the same object overwrites them.
+    """
+    def __len__(self) -> int:
+        ...
+    def __repr__(self) -> str:
+        ...
+    @property
+    def best(self) -> int:
+        """
+        The deepest match of any replica on any tier.
+        """
+    @property
+    def device(self) -> numpy.typing.NDArray[numpy.uint32]:
+        """
+        Blocks held on the device.
+        """
+    @property
+    def disk(self) -> numpy.typing.NDArray[numpy.uint32]:
+        """
+        On any tier.
+        """
+    @property
+    def has_lower_tiers(self) -> bool:
+        """
+        Whether any lower tier was ever stored; if not, the three arrays are equal.
+        """
+    @property
+    def host(self) -> numpy.typing.NDArray[numpy.uint32]:
+        """
+        On the device or in host memory.
+        """
+class PrefixIndex:
+    """
+    Which replica holds which leading blocks of a prompt, for all replicas at once and per tier.
+
+    Replicas are small ints (slots) or the ints of Router.add_replica. Thread-safe under the GIL.
+    """
+    def __init__(self, *, max_replicas: typing.SupportsIndex = 1024, max_bytes: typing.SupportsIndex = 1073741824) -> None:
+        """
+        max_bytes: hard cap on the tree, enforced on insert, oldest leaves first.
+        """
+    def advance(self, max_nodes: typing.SupportsIndex = 256) -> None:
+        """
+        Gives back memory of cleared replicas, looking at no more than max_nodes runs.
+        """
+    def clear(self, replica: typing.SupportsIndex) -> None:
+        """
+        Forgets all that the replica held, in constant time.
+        """
+    def knows(self, replica: typing.SupportsIndex, id: typing.SupportsIndex) -> bool:
+        """
+        Whether a block is known by that replica's name for it.
+        """
+    def match(self, path: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview, out: Match | None = None) -> Match:
+        """
+        How many leading blocks of path each replica holds. shape: path uint64[n].
+
+        out: a Match of this index to use again, which allocates nothing; it is returned.
+        """
+    def remove(self, replica: typing.SupportsIndex, path: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview, first: typing.SupportsIndex = 0, *, tier: Tier | str = 'device') -> int:
+        """
+        Blocks path[first:] are no longer held there. returns: memberships removed.
+        """
+    def remove_event(self, replica: typing.SupportsIndex, ids: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview, *, tier: Tier | str = 'device') -> int:
+        """
+        As remove, by the engine's names in any order; unknown ones are skipped. returns: memberships removed.
+        """
+    def statistics(self) -> dict[str, int]:
+        """
+        Blocks, memberships, nodes, bytes and what was given up for the byte cap.
+        """
+    def store(self, replica: typing.SupportsIndex, path: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview, first: typing.SupportsIndex = 0, *, tier: Tier | str = 'device') -> None:
+        """
+        Blocks path[first:] are now held by the replica. shape: path uint64[n], the block hashes from block 0.
+
+        errors: Error out_of_range (slot), stale (an older generation), capacity (no room).
+        """
+    def store_event(self, replica: typing.SupportsIndex, parent: typing.SupportsIndex | None, ids: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview, blocks: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview, *, tier: Tier | str = 'device') -> None:
+        """
+        As store, the way engines say it: blocks follow the block that the engine calls parent (None: block 0).
+
+        shape: ids and blocks uint64[n]. errors: as store; invalid_argument (sizes), not_found (parent).
+        """
+class RingMember:
+    """
+    One member of a ring: a stable slot name, the caller's number for it, its weight (> 0).
+    """
+    def __eq__(self, other: object, /) -> bool:
+        ...
+    def __hash__(self) -> int:
+        ...
+    def __init__(self, ring_id: str, member: typing.SupportsIndex, weight: typing.SupportsFloat | typing.SupportsIndex = 1.0) -> None:
+        ...
+    def __repr__(self) -> str:
+        ...
+    @property
+    def member(self) -> int:
+        ...
+    @property
+    def ring_id(self) -> str:
+        ...
+    @property
+    def weight(self) -> float:
+        ...
+class BoundedPick:
+    """
+    What a bounded look-up chose.
+    """
+    def __repr__(self) -> str:
+        ...
+    @property
+    def diverted(self) -> bool:
+        """
+        Not the first eligible member of the key's order.
+        """
+    @property
+    def member(self) -> int | None:
+        """
+        None: the ring is empty or nobody is eligible.
+        """
+    @property
+    def over_bound(self) -> bool:
+        """
+        Nobody was below its share: the least loaded for it.
+        """
+    @property
+    def probes(self) -> int:
+        """
+        Members whose load was read.
+        """
+class Movement:
+    """
+    What a change of the ring moves, exactly: no sampling.
+    """
+    def __repr__(self) -> str:
+        ...
+    @property
+    def flows(self) -> list[tuple[str, str, int]]:
+        """
+        (from ring_id, to ring_id, keys), sorted; '' stands for nobody.
+        """
+    @property
+    def fraction(self) -> float:
+        """
+        moved_keys / 2**64.
+        """
+    @property
+    def key_rule_changed(self) -> bool:
+        """
+        The same request has another key now: all is moved, flows are empty.
+        """
+    @property
+    def moved_keys(self) -> int:
+        """
+        Of 2**64 keys.
+        """
+class HashRing:
+    """
+    An immutable consistent-hash ring. Keys are uniformly distributed 64-bit hashes.
+
+    A member's points depend on (ring_id, seed) alone: changing one moves keys to or from that one only.
+    """
+    def __eq__(self, other: object, /) -> bool:
+        ...
+    def __hash__(self) -> int:
+        ...
+    def __init__(self, members: collections.abc.Sequence[RingMember] = [], *, seed: typing.SupportsIndex = 0, points_per_unit: typing.SupportsIndex = 256, max_points: typing.SupportsIndex = 4194304, key_rule: typing.SupportsIndex = 0) -> None:
+        """
+        shape: members in any order. errors: Error invalid_argument, already_exists, capacity; every fault in the message.
+        """
+    def __len__(self) -> int:
+        ...
+    def __repr__(self) -> str:
+        ...
+    def bounded_pick(self, key: typing.SupportsIndex, loads: numpy.typing.NDArray[numpy.int64], request: typing.SupportsIndex = 1, *, factor: typing.SupportsFloat | typing.SupportsIndex = 1.5, eligible: collections.abc.Sequence[bool] | None = None, order: SpillOrder | str = 'clockwise', spill_seed: typing.SupportsIndex = 0, max_probes: typing.SupportsIndex = 0) -> BoundedPick:
+        """
+        The first member in the key's order whose load is below factor times its fair share.
+
+        shape: loads int64, indexed by member number, in any unit (tokens, requests), without this request; eligible
+        likewise. errors: Error invalid_argument (factor not in 1..1000), ValueError (a member without an entry).
+        """
+    def home(self, key: typing.SupportsIndex) -> int | None:
+        """
+        The member whose point comes first at or after key; None for an empty ring.
+        """
+    def homes(self, keys: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview) -> numpy.typing.NDArray[numpy.uint32]:
+        """
+        home of every key. shape: uint64[n] -> uint32[n]; 2**32-1 for an empty ring. Releases the GIL.
+        """
+    def movement_to(self, after: HashRing) -> Movement:
+        """
+        What moves when `after` replaces this ring.
+        """
+    def shares(self) -> dict[str, int]:
+        """
+        ring_id -> exact number of the 2**64 keys.
+        """
+    def successors(self, key: typing.SupportsIndex, count: typing.SupportsIndex) -> list[int]:
+        """
+        The first distinct members clockwise from key, home first.
+        """
+    def with_added(self, added: RingMember) -> HashRing:
+        """
+        A new ring with one member more; only its share moves. errors: Error already_exists, invalid_argument, capacity.
+        """
+    def with_member(self, ring_id: str, member: typing.SupportsIndex) -> HashRing:
+        """
+        The same slot served by another member: no key moves.
+        """
+    def with_removed(self, ring_id: str) -> HashRing:
+        """
+        A new ring without that member. errors: Error not_found.
+        """
+    def with_weight(self, ring_id: str, weight: typing.SupportsFloat | typing.SupportsIndex) -> HashRing:
+        """
+        A new ring with another weight there. errors: Error not_found, invalid_argument.
+        """
+    @property
+    def members(self) -> list[RingMember]:
+        """
+        In the order of their ring_id's bytes.
+        """
+    @property
+    def memory_bytes(self) -> int:
+        ...
+    @property
+    def points(self) -> int:
+        ...
+class Policy:
+    """
+    Every knob of a router: an immutable, validated value. Keywords, `replace`, or JSON.
+
+    units: *_ns nanoseconds, *_tokens tokens. Enums by member or by name. Meanings: see each property.
+    errors: Error invalid_argument, every fault in one message.
+    """
+    @staticmethod
+    def from_json(json: str, base: Policy = ...) -> Policy:
+        """
+        Members that are absent keep the value they have in base. Strict: unknown members are refused.
+
+        errors: Error invalid_json (with offset), not_an_object, too_large, invalid_argument (every fault named).
+        """
+    def __eq__(self, other: object, /) -> bool:
+        ...
+    def __hash__(self) -> int:
+        ...
+    def __init__(self, *, algorithm: Algorithm | str = 'cost', beta: typing.SupportsFloat | typing.SupportsIndex = 1.0, gamma: typing.SupportsFloat | typing.SupportsIndex = 0.2, delta: typing.SupportsFloat | typing.SupportsIndex = 0.5, hot: typing.SupportsFloat | typing.SupportsIndex = 1.0, session_bonus_ns: typing.SupportsIndex = 20000000, host_transfer_per_token_ns: typing.SupportsIndex = 2000, disk_transfer_per_token_ns: typing.SupportsIndex = 10000, ring_key: RingKey | str = 'prefix', ring_key_tokens: typing.SupportsIndex = 1024, ring_points: typing.SupportsIndex = 256, ring_seed: typing.SupportsIndex = 0, bound_factor: typing.SupportsFloat | typing.SupportsIndex = 1.5, block_size: typing.SupportsIndex = 16, hash_seed: typing.SupportsIndex = 1337, isolation: Isolation | str = 'salt', capacity_tokens: typing.SupportsIndex = 400000, residency_ttl_ns: typing.SupportsIndex = 0, lease_ns: typing.SupportsIndex = 600000000000, session_ttl_ns: typing.SupportsIndex = 3600000000000, signals_max_age_ns: typing.SupportsIndex = 2000000000, stale_signals: StaleSignals | str = 'ignore', route_when_all_down: bool = True, seed: typing.SupportsIndex = 0, version: typing.SupportsIndex = 0) -> None:
+        ...
+    def __repr__(self) -> str:
+        ...
+    def replace(self, **kwargs: typing.Any) -> Policy:
+        """
+        A copy with the knobs given as keywords changed. errors: as the constructor.
+        """
+    def to_dict(self) -> dict[str, typing.Any]:
+        """
+        Every knob by its keyword.
+        """
+    def to_json(self) -> str:
+        """
+        One flat JSON object, times in milliseconds; from_json gives the same policy back.
+        """
+    @property
+    def algorithm(self) -> Algorithm:
+        """
+        How a replica is picked.
+        """
+    @property
+    def beta(self) -> float:
+        """
+        What a miss costs those who come later, as a multiple of its prefill time.
+        """
+    @property
+    def block_size(self) -> int:
+        """
+        Tokens per block, 1..512.
+        """
+    @property
+    def bound_factor(self) -> float:
+        """
+        No replica beyond this many times its fair share of tokens in flight.
+        """
+    @property
+    def capacity_tokens(self) -> int:
+        """
+        Of a replica's KV cache while nothing else is known.
+        """
+    @property
+    def delta(self) -> float:
+        """
+        Weight of this request's own decode time.
+        """
+    @property
+    def disk_transfer_per_token_ns(self) -> int:
+        """
+        From disk.
+        """
+    @property
+    def gamma(self) -> float:
+        """
+        Share of a prefill's time by which it stalls each request running there.
+        """
+    @property
+    def hash_seed(self) -> int:
+        """
+        Dynamo's; a secret one where prompts come from strangers.
+        """
+    @property
+    def host_transfer_per_token_ns(self) -> int:
+        """
+        Loading one token's KV from host memory.
+        """
+    @property
+    def hot(self) -> float:
+        """
+        Strength of the hot-prefix rebate; 0 = off.
+        """
+    @property
+    def isolation(self) -> Isolation:
+        """
+        What keeps tenants apart.
+        """
+    @property
+    def lease_ns(self) -> int:
+        """
+        A ticket that is never finished releases its load after so long.
+        """
+    @property
+    def residency_ttl_ns(self) -> int:
+        """
+        Believed blocks expire after so long; 0 = never.
+        """
+    @property
+    def ring_key(self) -> RingKey:
+        """
+        What the ring's key is made of.
+        """
+    @property
+    def ring_key_tokens(self) -> int:
+        """
+        Depth of the prefix key.
+        """
+    @property
+    def ring_points(self) -> int:
+        """
+        Points per unit of weight.
+        """
+    @property
+    def ring_seed(self) -> int:
+        """
+        Of the point positions.
+        """
+    @property
+    def route_when_all_down(self) -> bool:
+        """
+        Try a replica all the same when none is up.
+        """
+    @property
+    def seed(self) -> int:
+        """
+        Breaks exact ties; equal seeds and calls give equal decisions.
+        """
+    @property
+    def session_bonus_ns(self) -> int:
+        """
+        What the session's last replica is worth.
+        """
+    @property
+    def session_ttl_ns(self) -> int:
+        """
+        How long a session is remembered.
+        """
+    @property
+    def signals_max_age_ns(self) -> int:
+        """
+        When an engine's signals are stale.
+        """
+    @property
+    def stale_signals(self) -> StaleSignals:
+        """
+        What stale signals mean.
+        """
+    @property
+    def version(self) -> int:
+        """
+        The operator's number, shown in statistics.
+        """
+class Rates:
+    """
+    How fast one replica's hardware is. A step takes max(floor, token * T) + pair * P + context * C + overhead.
+
+    units: ns and ps. The defaults are an 8B model on one H100.
+    """
+    def __eq__(self, other: object, /) -> bool:
+        ...
+    def __hash__(self) -> int:
+        ...
+    def __init__(self, *, floor_ns: typing.SupportsIndex = 6700000, token_ps: typing.SupportsIndex = 24000000, pair_ps: typing.SupportsIndex = 1300, context_ps: typing.SupportsIndex = 56000, overhead_ns: typing.SupportsIndex = 1000000) -> None:
+        ...
+    def __repr__(self) -> str:
+        ...
+    def prefill_ns(self, tokens: typing.SupportsIndex) -> int:
+        """
+        Prefill time of the first `tokens` tokens of a prompt.
+        """
+    @property
+    def context_ps(self) -> int:
+        """
+        One token of context of a decode.
+        """
+    @property
+    def floor_ns(self) -> int:
+        """
+        The shortest step.
+        """
+    @property
+    def overhead_ns(self) -> int:
+        """
+        Of the host, per step.
+        """
+    @property
+    def pair_ps(self) -> int:
+        """
+        One (new token, earlier token) pair of attention.
+        """
+    @property
+    def token_ps(self) -> int:
+        """
+        One more token in a step.
+        """
+class ReplicaSpec:
+    """
+    What the router knows of one replica: a copy, made by Router.replica.
+    """
+    def __repr__(self) -> str:
+        ...
+    @property
+    def adapters(self) -> list[str]:
+        ...
+    @property
+    def any_adapter(self) -> bool:
+        ...
+    @property
+    def capacity_tokens(self) -> int:
+        """
+        Of its KV cache; 0 = unknown.
+        """
+    @property
+    def dp_rank(self) -> int:
+        ...
+    @property
+    def health(self) -> Health:
+        ...
+    @property
+    def health_reason(self) -> str:
+        ...
+    @property
+    def labels(self) -> dict[str, str]:
+        ...
+    @property
+    def name(self) -> str:
+        ...
+    @property
+    def pool(self) -> str:
+        """
+        The model it serves; '' serves every model without a pool of its own.
+        """
+    @property
+    def rates(self) -> Rates:
+        ...
+    @property
+    def ring_id(self) -> str:
+        """
+        Its stable slot name on the ring.
+        """
+    @property
+    def role(self) -> Role:
+        ...
+    @property
+    def weight(self) -> float:
+        ...
+class Decision:
+    """
+    Which replica serves a request, what it holds of it, and why. True when routed.
+    """
+    def __bool__(self) -> bool:
+        ...
+    def __repr__(self) -> str:
+        ...
+    @property
+    def best_cached_tokens(self) -> int:
+        """
+        The most that any candidate holds.
+        """
+    @property
+    def cached_tokens(self) -> int:
+        """
+        Held there, on any tier.
+        """
+    @property
+    def cached_tokens_by_tier(self) -> typing.Annotated[list[int], "FixedSize(3)"]:
+        """
+        On the device, then what only host memory, then what only disk adds.
+        """
+    @property
+    def class_id(self) -> int:
+        ...
+    @property
+    def expected_prefill_ns(self) -> int:
+        """
+        Of the uncached tokens.
+        """
+    @property
+    def expected_ttft_ns(self) -> int:
+        ...
+    @property
+    def expected_wait_ns(self) -> int:
+        """
+        Prefill work booked there before this request.
+        """
+    @property
+    def fallbacks(self) -> tuple[int, ...]:
+        """
+        What to try next, best first.
+        """
+    @property
+    def input_tokens(self) -> int:
+        """
+        As given or estimated.
+        """
+    @property
+    def priority(self) -> int:
+        ...
+    @property
+    def reason(self) -> Reason:
+        ...
+    @property
+    def replica(self) -> int:
+        """
+        The replica's int, or minus the verdict's number when not routed.
+        """
+    @property
+    def retry_after_ns(self) -> int:
+        """
+        For refusing verdicts; 0 = unknown.
+        """
+    @property
+    def routed(self) -> bool:
+        ...
+    @property
+    def ticket(self) -> int:
+        """
+        0 from peek and when nothing was routed.
+        """
+    @property
+    def uncached_tokens(self) -> int:
+        ...
+    @property
+    def verdict(self) -> Verdict:
+        ...
+class Request:
+    """
+    One request: identity, prompt and wishes. Made once, routed, peeked at or explained often.
+
+    shape: ids uint32[n], the first prompt's token ids; or blocks uint64[n], its block hashes, block 0 first (they win).
+    Arrays are borrowed: do not change them while the Request is in use. units: counts are tokens, -1 = unknown.
+    tenant: from the verified caller, never from the body. excluded: replicas a retry has tried. pinned: the only choice.
+    """
+    def __init__(self, ids: typing.Any = None, blocks: typing.Any = None, *, model: str = '', session: str = '', tenant: str = '', adapter: str = '', cache_salt: str = '', block_kind: BlockKind | str = 'tokens', input_tokens: typing.SupportsIndex = -1, prompt_bytes: typing.SupportsIndex = -1, max_output_tokens: typing.SupportsIndex = -1, class_id: typing.SupportsIndex = 0, priority: typing.SupportsIndex = 0, deadline_ns: typing.SupportsIndex = 0, stream: bool = False, excluded: collections.abc.Sequence[typing.SupportsIndex] | None = None, pinned: typing.SupportsIndex | None = None) -> None:
+        ...
+    def __repr__(self) -> str:
+        ...
+    @property
+    def adapter(self) -> str:
+        ...
+    @property
+    def cache_salt(self) -> str:
+        ...
+    @property
+    def input_tokens(self) -> int:
+        ...
+    @property
+    def max_output_tokens(self) -> int:
+        ...
+    @property
+    def model(self) -> str:
+        ...
+    @property
+    def session(self) -> str:
+        ...
+    @property
+    def tenant(self) -> str:
+        ...
+class ParsedBody:
+    """
+    One body, read: who asks for which model, and the prompt as block hashes. Keeps no prompt text.
+    """
+    def __repr__(self) -> str:
+        ...
+    @property
+    def adapter(self) -> str | None:
+        """
+        lora_path, or the caller's.
+        """
+    @property
+    def all_token_ids(self) -> numpy.typing.NDArray[numpy.uint32]:
+        """
+        Of all prompts, one after another, if known. shape: uint32[n], read-only.
+        """
+    @property
+    def blocks(self) -> numpy.typing.NDArray[numpy.uint64]:
+        """
+        Block hashes of the first prompt, whole blocks. shape: uint64[n], read-only.
+        """
+    @property
+    def cache_salt(self) -> str | None:
+        ...
+    @property
+    def ids_from_body(self) -> bool:
+        ...
+    @property
+    def include_usage(self) -> bool:
+        ...
+    @property
+    def input_tokens(self) -> int | None:
+        """
+        Sum over all prompts; None unless ids are known.
+        """
+    @property
+    def kind(self) -> PromptKind:
+        ...
+    @property
+    def max_output_tokens(self) -> int | None:
+        """
+        None: no limit named, or -1.
+        """
+    @property
+    def model(self) -> str | None:
+        """
+        None where the body has none; likewise below.
+        """
+    @property
+    def prompt_bytes(self) -> int:
+        """
+        Canonical bytes, sum over all prompts.
+        """
+    @property
+    def prompt_count(self) -> int:
+        ...
+    @property
+    def prompt_ends(self) -> numpy.typing.NDArray[numpy.uint64]:
+        """
+        Prompt i is all_token_ids[prompt_ends[i-1]:prompt_ends[i]].
+        """
+    @property
+    def session(self) -> str | None:
+        """
+        session_id, else session_params.id, conversation, prompt_cache_key.
+        """
+    @property
+    def stream(self) -> bool:
+        ...
+    @property
+    def tenant(self) -> str | None:
+        """
+        The caller's.
+        """
+    @property
+    def token_blocks(self) -> bool:
+        """
+        Blocks are of token ids; else of text.
+        """
+    @property
+    def user(self) -> str | None:
+        ...
+class BodyParser:
+    """
+    Reads bodies of OpenAI chat, completions, responses, embeddings, and of Anthropic messages. Thread-safe.
+
+    tokenizer: called with the canonical prompt (bytes), gives token ids (a uint32 array, or any sequence of ints, slower);
+    None: blocks are of text, unless the body has ids. block_size, hash_seed, isolation: as the router's policy has them
+    (Router.parse_body takes them from there).
+    """
+    def __init__(self, tokenizer: collections.abc.Callable[[bytes], typing.Any] | None = None, *, max_bytes: typing.SupportsIndex = 33554432, max_depth: typing.SupportsIndex = 1024, block_size: typing.SupportsIndex = 16, hash_seed: typing.SupportsIndex = 1337, isolation: Isolation | str = 'salt') -> None:
+        ...
+    def parse(self, body: bytes | bytearray | memoryview | str, api: BodyApi | str = 'chat', *, tenant: str = '', adapter: str = '') -> ParsedBody:
+        """
+        errors: Error invalid_json, invalid_utf8, invalid_unicode, too_deep, too_large, not_an_object, missing_field,
+        wrong_type, value_out_of_range, invalid_value, empty_prompt, each with .offset in bytes; invalid_argument (options);
+        and whatever the tokenizer raises. Long bodies are read without the GIL.
+        """
+class Explanation:
+    """
+    Why a decision fell as it did: every candidate with its match, its terms in time, and why it lost.
+
+    str() and a notebook show a table; to_dict() and columns() are for programs. No text, ids or hashes in it.
+    """
+    def __repr__(self) -> str:
+        ...
+    def __str__(self) -> str:
+        ...
+    def _repr_html_(self) -> str:
+        ...
+    def columns(self, eligible_only: bool = True) -> dict[str, numpy.typing.NDArray[numpy.int64]]:
+        """
+        The candidates as int64 arrays: 'replica' (their ints), *_tokens, requests, *_ns; 'total_ns' is what decides.
+        """
+    def to_dict(self) -> dict[str, typing.Any]:
+        """
+        to_json, read.
+        """
+    def to_json(self) -> str:
+        """
+        One JSON object, times in milliseconds.
+        """
+    @property
+    def algorithm(self) -> str:
+        ...
+    @property
+    def blocks(self) -> int:
+        """
+        Whole blocks of the prompt.
+        """
+    @property
+    def decision(self) -> Decision:
+        """
+        What peek would answer now.
+        """
+    @property
+    def names(self) -> list[str]:
+        """
+        Of all candidates, in the order of columns(eligible_only=False).
+        """
+    @property
+    def no_match(self) -> str:
+        """
+        Why nobody holds any of it; '' when somebody does.
+        """
+    @property
+    def pool(self) -> str:
+        ...
+    @property
+    def shared_requests(self) -> int:
+        """
+        Requests in flight that share the start of this prompt.
+        """
+class Router:
+    """
+    Decides which replica serves a request, and books what that causes. Thread-safe.
+
+    Flat calls (route_tokens, route_blocks, route_body) give (replica, ticket): ints; replica is negative when not routed,
+    then -replica is the Verdict. now_ns: ns of a monotonic clock; left out, it is clock(), or time.monotonic_ns().
+    Errors are for bad input and stale handles; what policy foresees (no replica) is a verdict.
+    log: called as log(level, message) after the call that caused it, without any lock held. tokenizer: see BodyParser.
+    """
+    def __init__(self, policy: Policy | None = None, *, max_replicas: typing.SupportsIndex = 1024, max_tickets: typing.SupportsIndex = 65536, index_max_bytes: typing.SupportsIndex = 1073741824, session_entries: typing.SupportsIndex = 65536, shared_prefix_entries: typing.SupportsIndex = 131072, placement_queue: typing.SupportsIndex = 4096, max_path_blocks: typing.SupportsIndex = 32768, log: collections.abc.Callable[[LogLevel, str], typing.Any] | None = None, tokenizer: collections.abc.Callable[[bytes], typing.Any] | None = None, clock: collections.abc.Callable[[], int] | None = None) -> None:
+        ...
+    def _decide(self, prompt: typing.Any, now_ns: typing.SupportsIndex | None = None, api: BodyApi | str = 'chat', **kwargs: typing.Any) -> Decision:
+        """
+        route with a Decision; Router.route wraps it.
+        """
+    def _explain(self, prompt: typing.Any, now_ns: typing.SupportsIndex | None = None, api: BodyApi | str = 'chat', **kwargs: typing.Any) -> Explanation:
+        ...
+    def _peek(self, prompt: typing.Any, now_ns: typing.SupportsIndex | None = None, api: BodyApi | str = 'chat', **kwargs: typing.Any) -> Decision:
+        ...
+    def _statistics(self) -> dict[str, typing.Any]:
+        ...
+    def add_replica(self, name: str, now_ns: typing.SupportsIndex | None = None, *, dp_rank: typing.SupportsIndex = 0, pool: str = '', ring_id: str = '', role: Role | str = 'unified', weight: typing.SupportsFloat | typing.SupportsIndex = 1.0, any_adapter: bool = True, adapters: collections.abc.Sequence[str] = [], labels: dict[str, str] | None = None, rates: Rates | None = None, capacity_tokens: typing.SupportsIndex = 0, health: Health | str = 'up', health_reason: str = '') -> int:
+        """
+        A new replica: (name, dp_rank) is its identity, pool the model it serves ('' serves every model without a pool).
+
+        adapters: a list is the whole list. capacity_tokens: of its KV cache, 0 = unknown. ring_id: stable slot name, default
+        the name. returns: its int, for every later call. errors: Error invalid_argument, already_exists, capacity.
+        """
+    def advance(self, now_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        Bounded upkeep for idle times: leases, TTLs, queued placements, reclamation.
+        """
+    def blocks_removed(self, replica: typing.SupportsIndex, ids: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview, now_ns: typing.SupportsIndex | None = None, *, tier: Tier | str = 'device') -> int:
+        """
+        An engine's event: these are gone. shape: ids uint64[n]; unknown ones are skipped. returns: how many were held.
+
+        errors: Error stale, unsupported.
+        """
+    def blocks_stored(self, replica: typing.SupportsIndex, ids: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview, parent: typing.SupportsIndex | None = None, now_ns: typing.SupportsIndex | None = None, *, token_ids: typing.Any | None = None, blocks: typing.Any | None = None, tier: Tier | str = 'device', adapter: str = '', cache_salt: str = '', tenant: str = '') -> None:
+        """
+        An engine's event: these blocks are held now. The first one makes the replica a reported one.
+
+        shape: ids uint64[n], the engine's names; parent: its name for the block before (None: block 0); token_ids
+        uint32[n * block_size], or blocks uint64[n]. adapter, cache_salt, tenant: of the request they belong to.
+        errors: Error stale, unsupported (role prefill), invalid_argument (sizes), not_found (parent), capacity.
+        """
+    def clear_cache(self, replica: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        Its engine restarted or dropped its cache. errors: Error stale.
+        """
+    def export_caches(self, key: bytes, now_ns: typing.SupportsIndex | None = None) -> bytes:
+        """
+        What is believed of all caches, encrypted under `key` (32 random bytes), for a file: a restart begins warm.
+
+        errors: Error internal (no such cipher), ValueError (key).
+        """
+    def fail(self, ticket: typing.SupportsIndex, outcome: Outcome | str = 'cancelled', now_ns: typing.SupportsIndex | None = None) -> bool:
+        """
+        The request is over without a whole answer. returns: False for a ticket that is over (harmless).
+        """
+    def finish(self, ticket: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None, *, input_tokens: typing.SupportsIndex | None = None, cached_tokens: typing.SupportsIndex | None = None, output_tokens: typing.SupportsIndex | None = None) -> bool:
+        """
+        The request is over; cached_tokens repairs what is believed of that cache. None = unknown, which is not zero.
+
+        returns: False for a ticket that is over (harmless).
+        """
+    def first_token(self, ticket: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None) -> bool:
+        """
+        The first token came: prefill load is released. returns: False for a ticket that is over or had it (harmless).
+        """
+    def import_caches(self, data: bytes | bytearray | memoryview | str, key: bytes, now_ns: typing.SupportsIndex | None = None, *, away_ns: typing.SupportsIndex = 0, max_bytes: typing.SupportsIndex = 1073741824) -> dict[str, int]:
+        """
+        Believes an export of replicas that are here by now: add them first. away_ns: how long ago it was made.
+
+        returns: replicas_restored, replicas_unknown, blocks_offered, blocks_restored.
+        errors: Error malformed, unsupported, invalid_argument (another key, block size or hash seed), too_large.
+        """
+    def parse_body(self, body: bytes | bytearray | memoryview | str, api: BodyApi | str = 'chat', *, tenant: str = '', adapter: str = '') -> ParsedBody:
+        """
+        Reads a body under the policy's block size, hash seed and isolation; route(parsed) then routes it. errors: as BodyParser.parse.
+        """
+    def prometheus(self) -> str:
+        """
+        The statistics as one page of Prometheus' text format, names warmroute_*.
+        """
+    def remove_replica(self, replica: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        It and what is believed of its cache go at once; its tickets stay valid until released. errors: Error stale.
+        """
+    def replica(self, replica: typing.SupportsIndex) -> ReplicaSpec:
+        """
+        What is known of one replica; a copy. errors: Error stale.
+        """
+    def replicas(self) -> dict[int, ReplicaSpec]:
+        """
+        Every replica by its int; copies.
+        """
+    def route_batch(self, requests: collections.abc.Iterable[Request], now_ns: typing.SupportsIndex | None = None) -> list[Decision]:
+        """
+        Routes Requests in order, each seeing what the ones before it booked. Releases the GIL.
+        """
+    def route_blocks(self, blocks: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview, now_ns: typing.SupportsIndex | None = None, *, block_kind: BlockKind | str = 'tokens', input_tokens: typing.SupportsIndex = -1, prompt_bytes: typing.SupportsIndex = -1, model: str = '', session: str = '', tenant: str = '', adapter: str = '', cache_salt: str = '', max_output_tokens: typing.SupportsIndex = -1, excluded: collections.abc.Sequence[typing.SupportsIndex] | None = None, pinned: typing.SupportsIndex | None = None) -> tuple[int, int]:
+        """
+        As route_tokens, for block hashes under the policy's seed. shape: uint64[n], block 0 first, not copied.
+
+        input_tokens: of the whole body; -1 = from the blocks or the learned bytes per token.
+        """
+    def route_body(self, body: bytes | bytearray | memoryview | str, now_ns: typing.SupportsIndex | None = None, *, api: BodyApi | str = 'chat', tenant: str = '', adapter: str = '', session: str = '', excluded: collections.abc.Sequence[typing.SupportsIndex] | None = None, pinned: typing.SupportsIndex | None = None) -> tuple[int, int]:
+        """
+        As route_tokens, for a request body; long ones are read without the GIL. session and adapter beat the body's.
+
+        errors: as BodyParser.parse, with code and offset.
+        """
+    def route_tokens(self, ids: numpy.typing.NDArray[numpy.uint32] | bytes | bytearray | memoryview, now_ns: typing.SupportsIndex | None = None, *, model: str = '', session: str = '', tenant: str = '', adapter: str = '', cache_salt: str = '', max_output_tokens: typing.SupportsIndex = -1, excluded: collections.abc.Sequence[typing.SupportsIndex] | None = None, pinned: typing.SupportsIndex | None = None) -> tuple[int, int]:
+        """
+        Picks a replica for a prompt of token ids and books the request there. Keeps the GIL.
+
+        shape: ids uint32[n], C-contiguous, not copied (bytes: raw little-endian). returns: (replica, ticket); replica < 0:
+        not routed, -replica is the Verdict, ticket 0. errors: TypeError (another dtype, a list).
+        """
+    def route_tokens_batch(self, ids: numpy.typing.NDArray[numpy.uint32] | bytes | bytearray | memoryview, ends: numpy.typing.NDArray[numpy.int64], now_ns: typing.SupportsIndex | None = None, *, model: str = '', tenant: str = '', adapter: str = '', cache_salt: str = '', max_output_tokens: typing.SupportsIndex = -1) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.uint64]]:
+        """
+        route_tokens for many prompts that share one array. Releases the GIL.
+
+        shape: ids uint32[total], ends int64[n]: prompt i is ids[ends[i-1]:ends[i]]. returns: (replicas int64[n], tickets
+        uint64[n]), as route_tokens. errors: ValueError (ends falls or leaves ids).
+        """
+    def set_health(self, replica: typing.SupportsIndex, health: Health | str, reason: str = '', now_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        down and draining take no new requests; what they hold is kept. errors: Error stale.
+        """
+    def set_policy(self, policy: Policy) -> None:
+        """
+        For all calls that start afterwards; tickets in flight keep what they booked.
+        """
+    def signal(self, replica: typing.SupportsIndex, kind: Signal | str, value: typing.SupportsFloat | typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        A reading of the engine's metrics. errors: Error stale, invalid_argument (negative, not finite).
+        """
+    def update_replica(self, replica: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None, *, ring_id: str | None = None, role: Role | str | None = None, weight: typing.SupportsFloat | typing.SupportsIndex | None = None, any_adapter: bool | None = None, adapters: collections.abc.Sequence[str] | None = None, labels: dict[str, str] | None = None, rates: Rates | None = None, capacity_tokens: typing.SupportsIndex | None = None) -> None:
+        """
+        Changes what is given, in place. errors: Error stale, invalid_argument.
+        """
+    @property
+    def policy(self) -> Policy:
+        """
+        The policy in force.
+        """
+def api_for_path(path: str) -> BodyApi:
+    """
+    The BodyApi whose path `path` ends with, e.g. '/v1/chat/completions'. errors: Error not_found.
+    """
+def block_seed(hash_seed: typing.SupportsIndex = 1337, *, adapter: str = '', cache_salt: str = '', isolation_key: str = '', text: bool = False) -> int:
+    """
+    The seed of every block hash of one space: what two requests must agree on before they may share KV blocks.
+
+    Empty strings are absent. isolation_key is the tenant, from the verified key, never from the body.
+    """
+def canonical_prompt(body: bytes | bytearray | memoryview | str, api: BodyApi | str = 'chat') -> bytes:
+    """
+    The first prompt's canonical bytes: what text blocks are cut from and what a tokenizer is given.
+
+    errors: as BodyParser.parse.
+    """
+def hash_eagle_blocks(ids: numpy.typing.NDArray[numpy.uint32] | bytes | bytearray | memoryview, block_size: typing.SupportsIndex = 16, seed: typing.SupportsIndex = 1337) -> numpy.typing.NDArray[numpy.uint64]:
+    """
+    As hash_token_blocks for EAGLE draft models: block i covers block_size + 1 tokens from i * block_size on.
+    """
+def hash_multimodal_blocks(ids: numpy.typing.NDArray[numpy.uint32] | bytes | bytearray | memoryview, objects: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsIndex]], block_size: typing.SupportsIndex = 16, seed: typing.SupportsIndex = 1337, eagle: bool = False) -> numpy.typing.NDArray[numpy.uint64]:
+    """
+    As hash_token_blocks, with the hashes of the multimodal objects that lie in each block.
+
+    shape: objects[k] belongs to block k; fewer than blocks: the rest have none; surplus is ignored.
+    """
+def hash_text_blocks(text: bytes | bytearray | memoryview | str, seed: typing.SupportsIndex) -> numpy.typing.NDArray[numpy.uint64]:
+    """
+    Hashes of the whole blocks of TEXT_BLOCK_BYTES bytes of canonical prompt text; seed from block_seed(text=True).
+    """
+def hash_token_blocks(ids: numpy.typing.NDArray[numpy.uint32] | bytes | bytearray | memoryview, block_size: typing.SupportsIndex = 16, seed: typing.SupportsIndex = 1337) -> numpy.typing.NDArray[numpy.uint64]:
+    """
+    Hashes of the whole blocks of `block_size` tokens (1..512); a partial tail has none.
+
+    shape: uint64[len(ids) // block_size], block 0 first. Compatible with Dynamo's block hashes.
+    errors: Error invalid_argument (block_size), TypeError (ids not a uint32 array).
+    """
+def hash_token_blocks_chained(ids: numpy.typing.NDArray[numpy.uint32] | bytes | bytearray | memoryview, block_size: typing.SupportsIndex = 16, seed: typing.SupportsIndex = 1337) -> tuple[numpy.typing.NDArray[numpy.uint64], numpy.typing.NDArray[numpy.uint64]]:
+    """
+    hash_token_blocks and sequence_hashes in one pass: (blocks, chain).
+    """
+def movement_between(before: HashRing, after: HashRing) -> Movement:
+    """
+    What moves when `after` replaces `before`.
+    """
+def replica_generation(replica: typing.SupportsIndex) -> int:
+    """
+    Which tenant of its slot a replica's int names.
+    """
+def replica_slot(replica: typing.SupportsIndex) -> int:
+    """
+    The dense table index of a replica's int; given again after a removal.
+    """
+def sequence_hashes(blocks: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview) -> numpy.typing.NDArray[numpy.uint64]:
+    """
+    Chains block hashes: element i stands for blocks 0..i. shape: uint64[len(blocks)].
+    """
+DYNAMO_HASH_SEED: int = 1337
+MAX_BLOCK_TOKENS: int = 512
+TEXT_BLOCK_BYTES: int = 64
+__version__: str  # = '0.1.0'
