@@ -125,6 +125,7 @@ void KvEventDecoder::Impl::begin(const KvEventOptions& wanted, std::string_view 
   objects.reset(keep);
   chain_table.reset(keep);
   sorted.reset(keep);
+  pages.reset(keep);
   rejected.reset(keep);
   rejected_count = 0;
 }
@@ -207,6 +208,9 @@ Result<KvBatch> KvEventDecoder::decode(std::string_view payload, const KvEventOp
   if (options.block_size == 0 || options.block_size > kMaxBlockTokens || options.max_bytes > 0xffff'ffff) {
     return Error{Code::invalid_argument, "block_size must be 1 to 512 tokens, max_bytes below 4 GiB", kNoOffset};
   }
+  if (options.engine_block_size / options.block_size > kMaxEngineParts) {
+    return Error{Code::invalid_argument, "engine_block_size must be at most 128 times block_size", kNoOffset};
+  }
   self.begin(options, payload);
   ++self.counters.payloads;
   KvBatch batch;
@@ -240,6 +244,7 @@ void KvEventDecoder::reset() noexcept {
   impl_->groups.fill(ingest::GroupKind::unseen);
   impl_->largest_block = 0;
   impl_->trail.clear();
+  impl_->reblocker.clear();
 }
 
 }  // namespace warmroute

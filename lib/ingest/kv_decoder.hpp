@@ -11,9 +11,10 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
 
+#include "ingest/kv_id_table.hpp"
 #include "ingest/kv_msgpack.hpp"
+#include "ingest/kv_reblock.hpp"
 #include "warmroute/ingest/kv_events.hpp"
 
 namespace warmroute::ingest {
@@ -119,33 +120,6 @@ struct Draft {
   }
 };
 
-// Under which salt the blocks of salted prompts are: vLLM names it at block 0 only, and later blocks must inherit it from their parent.
-// What does not fit is forgotten; it then matches nothing, rather than the wrong thing.
-class SaltTrail {
- public:
-  static constexpr std::size_t kMaxBlocks = std::size_t{1} << 18;
-  // returns: what the salt adds to the seed; 0 if the block has none.
-  [[nodiscard]] std::uint64_t find(EngineHash id) const noexcept;
-  void put(std::span<const EngineHash> ids, std::uint64_t salt);
-  void erase(std::span<const EngineHash> ids) noexcept;
-  void clear() noexcept;
-  [[nodiscard]] bool empty() const noexcept { return used_ == 0; }
-  [[nodiscard]] std::size_t size() const noexcept { return used_; }
-
- private:
-  struct Slot {
-    std::uint64_t id = 0;
-    std::uint64_t salt = 0;  // 0: free
-  };
-  static constexpr std::size_t kMostProbes = 64;  // whoever chooses ids that collide is forgotten
-  [[nodiscard]] std::size_t home(std::uint64_t id) const noexcept;
-  void put_one(std::uint64_t id, std::uint64_t salt) noexcept;
-  void grow();
-
-  std::vector<Slot> slots_;  // open addressing, a power of two, at most half full
-  std::size_t used_ = 0;
-};
-
 enum class GroupKind : std::uint8_t { unseen = 0, whole_prefix, other };
 
 }  // namespace warmroute::ingest
@@ -175,6 +149,14 @@ struct KvEventDecoder::Impl {
   [[nodiscard]] std::uint32_t engine_block_size() const noexcept {
     return options.engine_block_size != 0 ? options.engine_block_size : options.block_size;
   }
+  // How many of ours one of the engine's blocks is cut into.
+  [[nodiscard]] std::uint32_t parts() const noexcept {
+    return engine_block_size() % options.block_size == 0 ? engine_block_size() / options.block_size : 1;
+  }
+  // Whether several of the engine's blocks make one of ours.
+  [[nodiscard]] bool joins() const noexcept {
+    return engine_block_size() < options.block_size && options.block_size % engine_block_size() == 0;
+  }
   [[nodiscard]] KvUse use_of_stored() noexcept;
   [[nodiscard]] KvUse use_of_blocks() noexcept;
   void reject(KvFault fault, std::uint64_t offset);
@@ -197,6 +179,12 @@ struct KvEventDecoder::Impl {
   void hash_extra_blocks(std::span<const std::uint32_t> run, std::uint32_t parts, std::span<BlockHash> out);
   void hash_wide_blocks(std::span<BlockHash> out);
   void name_parts(std::uint32_t parts);
+  [[nodiscard]] std::uint64_t objects_of(ingest::PackReader& extra_keys, bool first);
+
+  // joining smaller blocks (kv_reblock.cpp)
+  void join_blocks();
+  void hash_joined(std::size_t pages_per_block);
+  void keep_borders();
 
   ingest::Draft draft;
   ingest::Scratch<KvEvent> events;
@@ -205,8 +193,9 @@ struct KvEventDecoder::Impl {
   ingest::Scratch<std::uint32_t> tokens;
   ingest::Scratch<std::uint64_t> wide;
   ingest::Scratch<BlockHash> blocks;
-  ingest::Scratch<std::uint64_t> objects;      // of one block
-  ingest::Scratch<std::uint32_t> chain_table;  // finds ids that come twice
+  ingest::Scratch<std::uint64_t> objects;          // of one block
+  ingest::Scratch<ingest::Reblocker::Page> pages;  // engine blocks that are joined
+  ingest::Scratch<std::uint32_t> chain_table;      // finds ids that come twice
   ingest::Scratch<std::uint64_t> sorted;
   ingest::Scratch<KvRejected> rejected;
   std::uint32_t rejected_count = 0;
@@ -219,6 +208,7 @@ struct KvEventDecoder::Impl {
   std::array<ingest::GroupKind, 64> groups{};
   std::uint32_t largest_block = 0;
   ingest::SaltTrail trail;
+  ingest::Reblocker reblocker;  // where the engine's blocks are smaller than ours
 };
 
 }  // namespace warmroute

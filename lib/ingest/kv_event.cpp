@@ -160,9 +160,10 @@ void KvEventDecoder::Impl::settle(std::uint64_t offset) {
     e.use = use_of_blocks();
   } else {
     trail.clear();
+    reblocker.clear();
   }
-  ++counters.events[static_cast<std::size_t>(e.use)];
   finish_blocks();
+  ++counters.events[static_cast<std::size_t>(e.use)];
   places.push({draft.ids_begin, draft.ids_count, draft.tokens_begin, e.wide_tokens ? 0 : draft.tokens_count,
                draft.blocks_begin, draft.blocks_count});
   events.push(e);
@@ -189,6 +190,8 @@ KvFault KvEventDecoder::Impl::check(std::uint64_t& offset) {
     return fault_at(faulty);
   }
   if (!draft.has(Field::block_hashes)) return KvFault::missing_field;
+  constexpr std::size_t kMostCut = std::size_t{1} << 23;  // an id may take one byte on the wire, and 128 names here
+  if (parts() > 1 && ids.size() + draft.ids_count * parts() > kMostCut) return KvFault::too_large;
   if (*type == KvEventType::removed) {
     draft.tokens_count = 0;
     return KvFault::none;
@@ -278,7 +281,8 @@ KvUse KvEventDecoder::Impl::use_of_stored() noexcept {
   if (e.lora_id.value_or(0) != 0 && e.adapter.empty()) return KvUse::unnamed_adapter;
   const std::uint32_t expected = engine_block_size();
   if (e.block_size < expected && draft.ids_count == 1 && largest_block >= expected) return KvUse::partial_block;
-  if (e.block_size != expected || expected % options.block_size != 0) return KvUse::block_size;
+  if (e.block_size != expected || (expected % options.block_size != 0 && !joins())) return KvUse::block_size;
+  if (joins() && e.wide_tokens) return KvUse::block_size;
   return KvUse::apply;
 }
 

@@ -92,91 +92,6 @@ std::uint64_t part_name(std::uint64_t id, std::uint64_t part) noexcept {  // spl
 
 }  // namespace
 
-namespace ingest {
-
-std::size_t SaltTrail::home(std::uint64_t id) const noexcept {
-  return (id * 0x9E37'79B9'7F4A'7C15u) >> (64 - std::countr_zero(slots_.size()));
-}
-
-std::uint64_t SaltTrail::find(EngineHash id) const noexcept {
-  if (used_ == 0) return 0;
-  const std::size_t mask = slots_.size() - 1;
-  std::size_t at = home(static_cast<std::uint64_t>(id));
-  for (std::size_t probes = 0; probes < kMostProbes && slots_[at].salt != 0; ++probes, at = (at + 1) & mask) {
-    if (slots_[at].id == static_cast<std::uint64_t>(id)) return slots_[at].salt;
-  }
-  return 0;
-}
-
-void SaltTrail::put_one(std::uint64_t id, std::uint64_t salt) noexcept {
-  const std::size_t mask = slots_.size() - 1;
-  std::size_t at = home(id);
-  for (std::size_t probes = 0; probes < kMostProbes; ++probes, at = (at + 1) & mask) {
-    if (slots_[at].salt == 0) {
-      ++used_;
-    } else if (slots_[at].id != id) {
-      continue;
-    }
-    slots_[at] = {id, salt};
-    return;
-  }
-}
-
-// A small table is emptied, a large one given back: clears may come in any number, and each must cost little.
-void SaltTrail::clear() noexcept {
-  constexpr std::size_t kSmall = 4096;
-  if (slots_.size() > kSmall) {
-    slots_ = {};
-  } else if (used_ != 0) {
-    std::fill(slots_.begin(), slots_.end(), Slot{});
-  }
-  used_ = 0;
-}
-
-void SaltTrail::grow() {
-  std::vector<Slot> old(std::max<std::size_t>(256, slots_.size() * 2));
-  old.swap(slots_);
-  used_ = 0;
-  for (const Slot& slot : old) {
-    if (slot.salt != 0) put_one(slot.id, slot.salt);
-  }
-}
-
-void SaltTrail::put(std::span<const EngineHash> ids, std::uint64_t salt) {
-  if (salt == 0) return;
-  for (const EngineHash id : ids) {
-    if (used_ >= kMaxBlocks) return;
-    if (used_ * 2 >= slots_.size()) grow();
-    put_one(static_cast<std::uint64_t>(id), salt);
-  }
-}
-
-void SaltTrail::erase(std::span<const EngineHash> ids) noexcept {
-  for (const EngineHash engine_id : ids) {
-    if (used_ == 0) return;
-    const auto id = static_cast<std::uint64_t>(engine_id);
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t at = home(id);
-    std::size_t probes = 0;
-    while (probes < kMostProbes && slots_[at].salt != 0 && slots_[at].id != id) {
-      ++probes;
-      at = (at + 1) & mask;
-    }
-    if (probes == kMostProbes || slots_[at].salt == 0) continue;
-    // Those behind it move up, so that no probe ends too early.
-    for (std::size_t next = (at + 1) & mask; slots_[next].salt != 0; next = (next + 1) & mask) {
-      if (((next - home(slots_[next].id)) & mask) >= ((next - at) & mask)) {
-        slots_[at] = slots_[next];
-        at = next;
-      }
-    }
-    slots_[at] = {};
-    --used_;
-  }
-}
-
-}  // namespace ingest
-
 void KvEventDecoder::Impl::find_identity() {
   KvEvent& e = draft.event;
   e.adapter = e.lora_name;
@@ -202,19 +117,41 @@ void KvEventDecoder::Impl::find_identity() {
   }
 }
 
-// The event's use is known: its hashes, and names for the parts where the engine's blocks are cut.
+// The event's use is known: its hashes, and names where the engine's blocks are cut or joined.
 void KvEventDecoder::Impl::finish_blocks() {
-  const KvEvent& e = draft.event;
-  draft.blocks_begin = blocks.size();
+  KvEvent& e = draft.event;
   if (e.type == KvEventType::removed && !trail.empty() && e.tier == Tier::device) {
     trail.erase(ids.from(draft.ids_begin).first(draft.ids_count));
   }
-  if (e.use != KvUse::apply || e.type == KvEventType::cleared) return;
-  const std::uint32_t parts =
-      engine_block_size() % options.block_size == 0 ? engine_block_size() / options.block_size : 1;
-  if (e.type == KvEventType::stored && options.hash) hash_blocks(parts);
+  if (e.type == KvEventType::cleared || (e.use != KvUse::apply && e.use != KvUse::placeholder)) return;
+  draft.blocks_begin = blocks.size();
+  const bool hashed = e.type == KvEventType::stored && e.use == KvUse::apply;
+  const std::uint32_t parts = this->parts();
+  if (joins()) {
+    hashed ? join_blocks() : keep_borders();
+  } else if (hashed && options.hash) {
+    hash_blocks(parts);
+  }
   if (parts > 1) name_parts(parts);
+  if (e.use != KvUse::apply) return;
   (e.type == KvEventType::stored ? counters.blocks_stored : counters.blocks_removed) += draft.ids_count;
+}
+
+// What the next entry of extra_keys adds to its block, as one number; 0: nothing.
+std::uint64_t KvEventDecoder::Impl::objects_of(PackReader& extra_keys, bool first) {
+  std::uint32_t items = 0;
+  if (extra_keys.read_array(items) != KvFault::none) {
+    static_cast<void>(extra_keys.skip());  // nil
+    return 0;
+  }
+  objects.resize_down(0);
+  for (; items != 0; --items) {
+    const ExtraItem item = read_item(extra_keys, draft.event.lora_name, first && draft.event.at_root(), items == 1);
+    if (item.kind == ExtraItem::object) objects.push(item.hash);
+  }
+  if (objects.size() <= 1) return objects.size() == 0 ? 0 : *objects.data();
+  std::sort(objects.data(), objects.data() + objects.size());
+  return xxh3({reinterpret_cast<const char*>(objects.data()), objects.size() * 8}, kOpaqueSeed);
 }
 
 // The last part keeps the engine's name, so that children find their parent; the others' names follow from it, so that removals do.

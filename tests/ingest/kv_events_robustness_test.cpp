@@ -50,13 +50,15 @@ std::vector<std::string> goldens() {
 }
 
 std::vector<KvEventOptions> all_options() {
-  KvEventOptions small, wide, cut;
+  KvEventOptions small, wide, cut, joined;
   small.block_size = 2;
   wide.block_size = 4;
   wide.wide_tokens = true;
   cut.block_size = 4;
   cut.engine_block_size = 16;
-  return {small, wide, cut};
+  joined.block_size = 4;
+  joined.engine_block_size = 2;
+  return {small, wide, cut, joined};
 }
 
 void expect_survived(KvEventDecoder& decoder, std::string_view payload, const KvEventOptions& options) {
@@ -211,6 +213,19 @@ TEST(KvEventRobustness, LimitsOfTheOptionsHold) {
   EXPECT_EQ(decoder.decode(payload, options).code(), Code::too_large);
 }
 
+TEST(KvEventRobustness, NamesOfCutBlocksAreBoundedHoweverManyAreRemoved) {
+  KvEventDecoder decoder;
+  KvEventOptions options;
+  options.block_size = 1;
+  options.engine_block_size = kMaxEngineParts;
+  const std::string event = test::removed(test::Ids(10'000, 5));
+  const auto batch = decoder.decode(test::batch(std::vector<std::string>(20, event)), options);
+  ASSERT_TRUE(batch.ok());
+  EXPECT_GT(batch->events.size(), 3u);
+  EXPECT_GT(batch->rejected_count, 3u);
+  EXPECT_EQ(batch->rejected[0].fault, KvFault::too_large);
+}
+
 TEST(KvEventRobustness, KeepsSoManyOfTheRejectedAndCountsTheRest) {
   KvEventDecoder decoder;
   const std::vector<std::string> junk(10'000, "\x05");
@@ -227,6 +242,11 @@ TEST(KvEventRobustness, BadOptionsAreTheCallersBug) {
   options.block_size = 0;
   EXPECT_EQ(decoder.decode(test::batch({}), options).code(), Code::invalid_argument);
   options.block_size = 513;
+  EXPECT_EQ(decoder.decode(test::batch({}), options).code(), Code::invalid_argument);
+  options.block_size = 16;
+  options.engine_block_size = 16 * kMaxEngineParts;
+  EXPECT_TRUE(decoder.decode(test::batch({}), options).ok());
+  options.engine_block_size = 16 * kMaxEngineParts + 16;
   EXPECT_EQ(decoder.decode(test::batch({}), options).code(), Code::invalid_argument);
 }
 

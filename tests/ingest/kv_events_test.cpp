@@ -297,7 +297,10 @@ TEST(KvEvents, AnotherBlockSizeIsRefusedAndAShortLastPageIsLeftOut) {
   EXPECT_EQ(use(1, 3), KvUse::partial_block);
   EXPECT_EQ(use(2, 2), KvUse::block_size);
   source.options.engine_block_size = 6;
-  EXPECT_EQ(use(1, 6), KvUse::block_size);  // not a multiple
+  EXPECT_EQ(use(1, 6), KvUse::block_size);  // neither a multiple nor a divisor
+  source.options.engine_block_size = 3;
+  EXPECT_EQ(use(1, 3), KvUse::block_size);
+  EXPECT_EQ(source.decoder.counters().events[static_cast<std::size_t>(KvUse::block_size)], 6u);
 }
 
 TEST(KvEvents, LargerEngineBlocksAreCutIntoOurs) {

@@ -88,8 +88,9 @@ enum class KvUse : std::uint8_t {
   unnamed_adapter = 6,  ///< of an adapter that has a number and no name (vLLM 0.11): must not match the base model
   partial_block = 7,    ///< fewer tokens than a block
   block_size = 8,       ///< the engine's block size is not the policy's, see KvEventOptions::engine_block_size
+  unaligned = 9,  ///< smaller blocks to be joined after a parent that is not known: where ours begin cannot be told
 };
-inline constexpr std::size_t kKvUseCount = 9;
+inline constexpr std::size_t kKvUseCount = 10;
 
 /// One event. lifetime: all views until the decoder's next call or the payload's end, whichever comes first.
 struct KvEvent {
@@ -101,11 +102,12 @@ struct KvEvent {
   bool wide_tokens = false;      ///< some token ids have more than 32 bits (SGLang's pad values of images)
   std::uint32_t index = 0;       ///< place in the batch as sent
   std::uint32_t block_size = 0;  ///< units: tokens, as sent
-  std::optional<EngineHash> parent;  ///< as sent
-  std::span<const EngineHash> ids;   ///< low 64 bits, as the engine's numbers have them
-  std::span<const std::uint32_t>
-      token_ids;                      ///< shape: ids.size() * block_size, one more if `eagle`; empty if `wide_tokens`
-  std::span<const BlockHash> blocks;  ///< shape: as ids; only where use is `apply` and the options say `hash`
+  std::optional<EngineHash> parent;  ///< as sent; where blocks are joined, the one before the first of ours
+  std::span<const EngineHash>
+      ids;  ///< low 64 bits, as the engine's numbers have them; one per block of the policy's size
+  /// shape: what `ids` cover, and one more if `eagle`; empty if `wide_tokens`, and of placeholders
+  std::span<const std::uint32_t> token_ids;
+  std::span<const BlockHash> blocks;         ///< shape: as ids; only where use is `apply` and the options say `hash`
   std::string_view adapter, cache_salt;      ///< what separates the blocks, wherever on the wire it was
   std::string_view medium, lora_name, salt;  ///< as sent; empty = absent
   std::string_view session_id, locality, ownership, spec_kind;
@@ -116,7 +118,7 @@ struct KvEvent {
 
   /// returns: whether the first block begins the prompt. SGLang 0.4.10 names a parent there, too: the hash of nothing.
   [[nodiscard]] bool at_root() const noexcept { return !parent || to_integer(*parent) == kHashOfNothing; }
-  /// What Router::blocks_stored takes; `blocks` are hashed, so that policies must agree on seed and size.
+  /// What Router::blocks_stored takes. Only where the options say `hash`.
   [[nodiscard]] StoredBlocks stored_blocks() const noexcept {
     StoredBlocks s;
     s.tier = tier;
@@ -150,15 +152,19 @@ struct KvBatch {
 };
 inline constexpr std::size_t kMaxRejectedKept = 4096;
 
+inline constexpr std::uint32_t kMaxEngineParts = 128;
+
 struct KvEventOptions {
   std::uint32_t block_size = 16;  ///< units: tokens, 1..512: the policy's
-  /// units: tokens; 0: as block_size. Known from the engine's metrics or configuration. A multiple of block_size is cut into our blocks,
-  /// which get names of their own; other sizes are refused (KvUse::block_size).
+  /// units: tokens; 0: as block_size. Known from the engine's metrics or configuration; events of another size are refused
+  /// (KvUse::block_size). A multiple of block_size, at most kMaxEngineParts of it: blocks are cut into ours, which get names that follow from
+  /// the engine's. A divisor: they are joined to ours, which are called by their last part; the decoder then remembers every block of the
+  /// engine, up to a million, in at most 80 bytes each.
   std::uint32_t engine_block_size = 0;
   std::uint64_t hash_seed = kDynamoHashSeed;
   std::string_view isolation_key{};  ///< where the engine serves one tenant alone
-  bool hash =
-      true;  ///< fill in KvEvent::blocks. If not, see `eagle`, `wide_tokens`, `extra_keys` for what hashes differently
+  /// Fill in KvEvent::blocks. Without, hash `token_ids` as `eagle` says, and mind `extra_keys`: images are in there, not in the tokens.
+  bool hash = true;
   /// Keep events with wide token ids (else they are rejected, token_range). No request has such ids: their blocks match nothing, but the
   /// blocks before them do, and those after them are no orphans.
   bool wide_tokens = false;
