@@ -4,16 +4,14 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <array>
-#include <deque>
 #include <fstream>
 #include <map>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "kv_build.hpp"
+#include "kv_engine.hpp"
 
 namespace warmroute {
 namespace {
@@ -222,53 +220,19 @@ INSTANTIATE_TEST_SUITE_P(All, KvSequences, testing::ValuesIn(cases()), [](const 
 
 // ---------------------------------------------------------------- an engine, its publisher, and a lossy line
 
-// What an engine does, with everything that it published: conversations of 12 blocks, stored from the front and removed from the end.
-class Engine {
+// An engine with all that it published.
+class Engine : public test::CacheEngine {
  public:
-  explicit Engine(std::uint32_t seed) : random_(seed) {}
-
-  std::string step() {
-    std::vector<std::string> events;
-    for (std::size_t i = below(3); i-- > 0;) {
-      const std::size_t c = below(8);
-      std::size_t& depth = depth_[c];
-      if (below(3) != 0 && depth < 12) {
-        const std::size_t n = 1 + below(12 - depth);
-        test::Stored s;
-        for (std::size_t b = 0; b < n; ++b) s.ids.push_back(id(c, depth + b));
-        if (depth > 0) s.parent = id(c, depth - 1);
-        s.tokens = tokens(c, depth, n);
-        events.push_back(s.as_map());
-        depth += n;
-      } else if (depth > 0) {
-        const std::size_t n = 1 + below(depth);
-        for (std::size_t b = 0; b < n; ++b) events.push_back(test::removed({id(c, --depth)}));
-      }
-    }
-    published_.push_back(test::batch(events));
-    return published_.back();
-  }
+  using CacheEngine::CacheEngine;
+  void step() { published_.push_back(CacheEngine::step()); }
   void restart() {
-    ++life_;
-    depth_ = {};
+    CacheEngine::restart();
     published_.clear();
   }
   [[nodiscard]] std::uint64_t next_seq() const { return published_.size(); }
   [[nodiscard]] const std::string& message(std::uint64_t seq) const { return published_[seq]; }
-  [[nodiscard]] std::size_t depth(std::size_t c) const { return depth_[c]; }
-  static test::TokenList tokens(std::size_t c, std::size_t from, std::size_t count) {
-    return test::count_from(1 + c * 1'000 + from * kBlock, count * kBlock);
-  }
 
  private:
-  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
-  [[nodiscard]] std::uint64_t id(std::size_t c, std::size_t b) const {
-    return (life_ + 1) * 1'000'000 + c * 100 + b + 1;
-  }
-
-  std::mt19937 random_;
-  std::uint64_t life_ = 0;
-  std::array<std::size_t, 8> depth_{};
   std::vector<std::string> published_;
 };
 
