@@ -1,5 +1,5 @@
 /// Everything of warmroute in one include. `warmroute::core` suffices for prefix, ring, replica and route; what reads or
-/// writes a format (ingest, trace, policy and explanations as JSON) needs `warmroute::warmroute` linked.
+/// writes a format (ingest, trace, policy and explanations as JSON) needs `warmroute::warmroute` linked, the subscriber of KV events `warmroute::zmq`.
 ///
 ///     #include <warmroute/warmroute.hpp>
 ///     #include <cstdio>
@@ -32,6 +32,7 @@
 #include "warmroute/ingest/engine_metrics.hpp"
 #include "warmroute/ingest/kv_events.hpp"
 #include "warmroute/ingest/kv_source.hpp"
+#include "warmroute/ingest/kv_subscriber.hpp"
 #include "warmroute/ingest/request_body.hpp"
 #include "warmroute/observe/log.hpp"
 #include "warmroute/observe/prometheus.hpp"
