@@ -234,12 +234,17 @@ void tree(benchmark::State& state) {
 }
 BENCHMARK(tree)->ArgName("replicas")->Arg(1)->Arg(8)->Arg(64);
 
-// CHURN: what 40,000 rounds beside one chain leave behind.
+// CHURN: what 40,000 rounds beside one chain leave behind. Args: whether engines name the blocks.
 void churn(benchmark::State& state) {
   constexpr std::uint64_t kRounds = 40'000;
   PrefixIndex index({.max_bytes = kPlenty});
+  const bool named = state.range(0) != 0;
+  const auto store = [&](std::size_t w, const Path& path, const std::vector<EngineHash>& ids) {
+    static_cast<void>(named ? index.store_event(replica(w), Tier::device, nullptr, ids, path)
+                            : index.store(replica(w), Tier::device, path));
+  };
   const Path base = bench::chain(1, bench::kChainBlocks);
-  static_cast<void>(index.store(replica(0), Tier::device, base));
+  store(0, base, bench::names(base));
   const double bytes_before = static_cast<double>(index.statistics().bytes);
   PrefixMatch match;
   const auto look = [&] {
@@ -254,8 +259,9 @@ void churn(benchmark::State& state) {
     for (std::uint64_t end = r + kRounds; r < end; ++r) {
       Path path(base.begin(), base.begin() + 16 + static_cast<std::ptrdiff_t>(37 * r % 1000));
       for (std::size_t b = 0; b < 64; ++b) path.push_back(bench::local(7'000'000 + r, b));
-      static_cast<void>(index.store(replica(1), Tier::device, path));
-      index.remove(replica(1), Tier::device, path);
+      const std::vector<EngineHash> ids = named ? bench::names(path) : std::vector<EngineHash>{};
+      store(1, path, ids);
+      named ? index.remove_event(replica(1), Tier::device, ids) : index.remove(replica(1), Tier::device, path);
       if (r % 1024 == 0) highest = std::max(highest, static_cast<double>(index.statistics().bytes));
     }
   }
@@ -266,7 +272,7 @@ void churn(benchmark::State& state) {
   state.counters["first_ns"] = first;
   state.counters["after_ns"] = look();
 }
-BENCHMARK(churn)->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(churn)->ArgName("named")->Arg(0)->Arg(1)->Iterations(1)->Unit(benchmark::kMillisecond);
 
 // TEXT: hashing included. Args: replicas, prompts, characters.
 void text(benchmark::State& state) {
@@ -321,24 +327,29 @@ BENCHMARK(growth)
     ->ArgsProduct({{100'000, 1'000'000, 10'000'000}, {64, 625}, {0, 1}})
     ->Iterations(100'000);
 
-// clear of one replica among blocks; what it holds and how long the memory takes to come back. Args: blocks.
+// clear of one replica among blocks; what it holds and how long the memory takes to come back. Args: blocks, named.
 void clear(benchmark::State& state) {
   const std::size_t chains = size(state.range(0)) / 625;
+  const bool named = state.range(1) != 0;
   PrefixIndex index({.max_bytes = kPlenty});
+  const double bytes_empty = static_cast<double>(index.statistics().bytes);
   double bytes = 0;
   std::uint32_t generation = 1;
   bench::Stopwatch clears;
   for (auto _ : state) {
     state.PauseTiming();
-    for (std::size_t c = 0; c < chains; ++c)
-      static_cast<void>(index.store({0, generation}, Tier::device, bench::chain(c, 625)));
+    for (std::size_t c = 0; c < chains; ++c) {
+      const Path path = bench::chain(c, 625);
+      static_cast<void>(named ? index.store_event({0, generation}, Tier::device, nullptr, bench::names(path), path)
+                              : index.store({0, generation}, Tier::device, path));
+    }
     bytes = static_cast<double>(index.statistics().bytes);
     state.ResumeTiming();
     clears.time([&] { index.clear({0, generation}); });
     state.PauseTiming();
     std::size_t calls = 0;
     double longest = 0;
-    while (index.statistics().blocks != 0) {
+    while (static_cast<double>(index.statistics().bytes) > bytes_empty) {
       const auto begin = std::chrono::steady_clock::now();
       index.advance(256);
       longest = std::max(longest,
@@ -354,7 +365,7 @@ void clear(benchmark::State& state) {
   state.counters["bytes_held"] = bytes;
   state.counters["bytes_after"] = static_cast<double>(index.statistics().bytes);
 }
-BENCHMARK(clear)->ArgName("blocks")->Arg(100'000)->Arg(1'000'000)->Iterations(10);
+BENCHMARK(clear)->ArgNames({"blocks", "named"})->ArgsProduct({{100'000, 1'000'000}, {0, 1}})->Iterations(10);
 
 // Many conversations under one system prompt: each store adds a branch at the same place. Args: conversations.
 void fan_out(benchmark::State& state) {

@@ -85,16 +85,21 @@ class EngineIds {
 
   /// The blocks [from, to) of a named run are about to go from that node. cost: as many cache lines as they have names, kForget at most
   /// between two calls of `end_change`; names beyond stay behind in the table.
-  void forget(std::uint32_t number, const Run& run, std::uint32_t from, std::uint32_t to) {
+  void forget(std::uint32_t number, Run& run, std::uint32_t from, std::uint32_t to) {
     const std::uint64_t* names = run.ids();
-    const std::uint32_t end = from + std::min(to - from, to_forget_);
-    to_forget_ -= end - from;
-    for (std::uint32_t i = from; i < end; ++i) {
-      if (names[i] != 0) later({mix(names[i]), number, static_cast<std::uint16_t>(i), false});
+    std::uint32_t gone = 0, at = from;
+    for (; at < to && to_forget_ != 0; ++at, --to_forget_) {
+      if (names[at] == 0) continue;
+      later({mix(names[at]), number, static_cast<std::uint16_t>(at), false});
+      ++gone;
     }
-    if (end == to) return;
+    run.named -= gone;
+    if (at == to) return;
     catch_up();
-    for (std::uint32_t i = end; i < to; ++i) true_ -= names[i] != 0;
+    std::uint32_t stay = run.named - 1;  // all that are left, without looking, where the whole run goes
+    if (from != 0) stay = static_cast<std::uint32_t>(to - at - std::count(names + at, names + to, 0));
+    run.named -= stay;
+    true_ -= stay;
   }
 
   /// Ends a change of the tree. Every few changes one shard is looked at: what has become much too large shrinks without a timer.
@@ -106,7 +111,7 @@ class EngineIds {
       split(groups_[static_cast<unsigned>(std::countr_zero(to_split_))]);
     if (++changes_ % kChangesPerShard == 0 || stale() > used_ / 4) static_cast<void>(settle_next(4));
   }
-  /// Shrinks to what the names need, and drops entries whose blocks went: a few thousand entries a call at most.
+  /// Shrinks to what the names need, and drops entries whose blocks went: about a thousand entries a call.
   void settle() {
     catch_up();
     std::size_t work = 0;
@@ -126,7 +131,7 @@ class EngineIds {
   static constexpr std::uint32_t kSplit = 512;  // names of a group that is still one shard
   static constexpr std::size_t kRoomToSplit = kParts * (sizeof(NameShard) + 2 * sizeof(NameLine)) + 4 * kSplit * 8;
   static constexpr std::uint32_t kForget = 1024;  // 15 ns each
-  static constexpr std::size_t kSettle = 2048;
+  static constexpr std::size_t kSettle = 1024;
   static constexpr std::uint32_t kLate = 16;
 
   /// Few names are one shard; many are kParts of them, so that no resize is long: 10,000 entries among 10^7 blocks.
@@ -213,8 +218,10 @@ class EngineIds {
     if (!arena_->live(late.number)) return;
     Run& run = *arena_->node(late.number).run.load(std::memory_order_relaxed);
     if (run.named != 0 && late.offset < run.length.load(std::memory_order_relaxed) &&
-        mix(run.ids()[late.offset]) == late.mixed)
+        mix(run.ids()[late.offset]) == late.mixed) {
       run.ids()[late.offset] = 0;
+      --run.named;
+    }
   }
   /// Makes room for one more. returns: false: there is none.
   bool grow(NameShard& shard) {

@@ -25,7 +25,8 @@ struct Run {
   std::atomic<std::uint32_t> length{0};
   std::uint32_t capacity = 0;
   std::uint32_t shown = 0;  ///< writer: positions below were visible to readers once and are never overwritten
-  std::uint32_t named = 0;  ///< writer: 1 when the engines' ids of the blocks follow the hashes; id 0 = none known
+  /// Writer: not 0 when the engines' ids of the blocks follow the hashes, id 0 = none known: 1 + how many are known.
+  std::uint32_t named = 0;
 
   [[nodiscard]] const BlockHash* hashes() const noexcept { return reinterpret_cast<const BlockHash*>(this + 1); }
   [[nodiscard]] BlockHash* hashes() noexcept { return reinterpret_cast<BlockHash*>(this + 1); }

@@ -35,7 +35,9 @@ class PrefixTree {
         ids_(memory_, arena_),
         lanes_((max_replicas + Holders::kLanes - 1) / Holders::kLanes * Holders::kLanes),
         cleared_at_(std::make_unique<std::atomic<std::uint32_t>[]>(lanes_)),
-        held_(lanes_, 0) {}
+        held_(lanes_, 0) {
+    parts_.reserve(8);  // so that the first removal asks for nothing
+  }
   PrefixTree(const PrefixTree&) = delete;
   PrefixTree& operator=(const PrefixTree&) = delete;
   ~PrefixTree();

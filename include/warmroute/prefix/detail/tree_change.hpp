@@ -80,6 +80,7 @@ inline bool PrefixTree::name(Node& node, std::uint32_t from, std::span<const Eng
     if (names[at] == id || id == 0) continue;
     if (names[at] == 0) {
       names[at] = id;
+      ++run_of(node).named;
       ids_.add(id, node.number, at);
       continue;
     }

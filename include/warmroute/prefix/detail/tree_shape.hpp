@@ -20,6 +20,7 @@ inline Run* PrefixTree::copy_run(const Run& old, std::size_t capacity, bool name
   if (old.named != 0) std::memcpy(run->ids(), old.ids(), count * sizeof(std::uint64_t));
   run->length.store(count, std::memory_order_relaxed);
   run->shown = count;
+  run->named = named ? std::max(old.named, 1U) : 0;
   return run;
 }
 
@@ -199,6 +200,7 @@ inline void PrefixTree::merge(Node& parent, Node& child) {
     const std::uint64_t id = lower.ids()[i];
     if (id == 0) continue;
     run_of(parent).ids()[joint + i] = id;
+    ++run_of(parent).named;
     ids_.add(id, parent.number, joint + i);
   }
   const std::uint32_t used = arena_.info(child).used;
