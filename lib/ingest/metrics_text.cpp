@@ -115,7 +115,7 @@ double number_value(std::string_view text) noexcept {
   // Most are small integers, which Python writes with ".0".
   std::uint64_t integer = 0;
   const std::size_t digits = text.ends_with(".0") ? text.size() - 2 : text.size();
-  bool plain = digits >= 1 && digits <= 15;
+  bool plain = digits >= 1 && digits <= 19;  // below 2^64, and rounded to a double once
   for (std::size_t i = 0; plain && i < digits; ++i) {
     plain = is(text[i], kDigit);
     integer = integer * 10 + static_cast<unsigned>(text[i] - '0');

@@ -175,6 +175,24 @@ TEST(EngineMetrics, AddsHistogramsAtTheBoundsThatAllHave) {
   EXPECT_EQ(ttft.sum, 3.0);
 }
 
+TEST(EngineMetrics, TakesTheLastBucketForAMissingCount) {
+  const Read read(
+      "vllm:time_to_first_token_seconds_bucket{le=\"1\"} 3\nvllm:time_to_first_token_seconds_bucket{le=\"+Inf\"} 5\n");
+  ASSERT_TRUE(read.result.ok());
+  ASSERT_TRUE(read.only().ttft.has_value());
+  EXPECT_EQ(read.only().ttft->count, 5);
+  EXPECT_FALSE(read.only().ttft->sum.has_value());
+  const Read neither("vllm:time_to_first_token_seconds_bucket{le=\"1\"} 3\n");
+  EXPECT_FALSE(neither.only().ttft.has_value());
+}
+
+TEST(EngineMetrics, TakesRanksUpTo65535) {
+  const Read read("vllm:num_requests_waiting{engine=\"65535\"} 1\nvllm:num_requests_waiting{engine=\"65536\"} 2\n");
+  ASSERT_TRUE(read.result.ok());
+  EXPECT_EQ(read.only().dp_rank, 65'535u);
+  EXPECT_EQ(read->skipped_lines, 1u);
+}
+
 TEST(EngineMetrics, DoesNotKnowAHistogramWithABadCount) {
   const Read read(
       "vllm:time_to_first_token_seconds_bucket{le=\"1\"} -3\nvllm:time_to_first_token_seconds_count 5\n"
@@ -411,6 +429,13 @@ TEST_F(Applied, TakesAReplicaWithoutRankForTheOnlyOne) {
   EXPECT_EQ(apply_engine_reading(router_, *Read(test::page_of("vllm-033-external-lb-rank5")), any, Nanos{9}).signals,
             kSignalCount);
   EXPECT_EQ(apply_engine_reading(router_, *Read(test::page_of("vllm-033-dp4")), any, Nanos{9}).unmatched_ranks, 4u);
+}
+
+TEST_F(Applied, GivesARankThatTwoReplicasClaimToNeither) {
+  const std::vector<RankReplica> twice{{add(0), 0, {}}, {add(1), 0, {}}};
+  const AppliedReading applied = apply_engine_reading(router_, *Read(std::string(kQueue)), twice, Nanos{9});
+  EXPECT_EQ(applied.signals, 0u);
+  EXPECT_EQ(applied.unmatched_ranks, 1u);
 }
 
 TEST_F(Applied, TellsModelsApart) {

@@ -114,8 +114,8 @@ class RandomPage {
     std::string out = "{";
     if (may_name && one_in(4)) out += any({"\"vllm:x\"", "\"\xC3\xA9.x\"", "\"\""}) + any({",", ""});
     for (std::uint64_t n = random_() % 4; n > 0; --n) {
-      out += blank() + any({"k", "engine", "le", "_x9", "\"quoted\"", "m"}) + blank() + any({"="}) + blank() + text() +
-             blank();
+      out += blank() + any({"k", "engine", "le", "_x9", "\"quoted\"", "m", "\"\""}) + blank() + any({"="}) + blank() +
+             text() + blank();
       if (n > 1 || one_in(5)) out += any({","});
     }
     return out + any({"}"});
@@ -159,6 +159,8 @@ TEST(EngineMetricsText, HasTheValueOfANumberOfAnySpelling) {
                                                             {"+7", 7},
                                                             {"1e3", 1e3},
                                                             {"9007199254740994", 9007199254740994.0},
+                                                            {"9999999999999999999", 1e19},
+                                                            {"99999999999999999999", 1e20},
                                                             {".5", 0.5},
                                                             {"5.", 5},
                                                             {"1.79E+09", 1.79e9},
