@@ -28,11 +28,10 @@ void Places::attach(std::uint32_t owner, std::uint32_t place, const Owner& said)
     if (places_[place].model.empty()) places_[place].model = said.model;
     return;
   }
-  if (!shared_) shared_model_ = said.model;
-  else if (said.model.empty() || said.model == shared_model_) {
-    // the same
-  } else if (shared_model_.empty()) shared_model_ = said.model;
-  else shared_model_ = {};
+  if (!said.model.empty() && !mixed_) {
+    mixed_ = !shared_model_.empty() && shared_model_ != said.model;
+    shared_model_ = mixed_ ? std::string_view() : said.model;
+  }
   shared_ = true;
 }
 
@@ -43,6 +42,7 @@ void Places::build(std::span<const Owner> owners, std::uint16_t table) {
   places_.clear();
   shared_ = false;
   shared_model_ = {};
+  mixed_ = false;
   const bool ranked =
       std::any_of(owners.begin(), owners.end(), [&](const Owner& o) { return o.table == table && o.rank.has_value(); });
   const auto each = [&](auto wanted, auto&& act) {

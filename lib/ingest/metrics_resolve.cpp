@@ -49,9 +49,9 @@ double measure(const EngineMetricRow& row, const Series& series) noexcept {
 
 // A maximum is over what is known; a sum is known if all of it is.
 void combine(SeriesCombine how, double value, bool first, double& into) noexcept {
-  if (first) into = value;
-  else if (how == SeriesCombine::sum) into += value;
-  else if (!std::isnan(value) && !(into >= value)) into = value;
+  const bool larger = !std::isnan(value) && !(into >= value);
+  if (how == SeriesCombine::sum && !first) into += value;
+  else if (first || larger) into = value;
 }
 
 }  // namespace

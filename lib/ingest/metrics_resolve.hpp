@@ -43,6 +43,7 @@ class Places {
   std::vector<Owner> sorted_;
   std::string_view shared_model_;
   bool shared_ = false;
+  bool mixed_ = false;  // what is shared is of several models
 };
 
 class Resolver {

@@ -140,6 +140,21 @@ TEST(EngineMetrics, KeepsModelsOfOneServerApart) {
   EXPECT_EQ(read->shared->block_tokens, 32);
 }
 
+TEST(EngineMetrics, NamesNoModelForWhatSeveralModelsShare) {
+  std::string page;
+  for (const char* model : {"a", "b", "c"}) {
+    const std::string label = std::string(",model_name=\"") + model + "\"} 1\n";
+    page += "vllm:num_requests_waiting{engine=\"0\"" + label + "vllm:num_requests_waiting{engine=\"1\"" + label;
+    page += "vllm:num_requests_running{x=\"y\"" + label;
+  }
+  const Read read(page);
+  ASSERT_TRUE(read.result.ok());
+  EXPECT_EQ(read->ranks.size(), 6u);
+  ASSERT_TRUE(read->shared.has_value());
+  EXPECT_EQ(read->shared->model, "");
+  EXPECT_EQ(read->shared->running, 1);
+}
+
 TEST(EngineMetrics, ResolvesEscapesInModelNames) {
   const Read read("vllm:num_requests_waiting{model_name=\"a\\\"b\\\\c\\n\"} 1\n");
   ASSERT_TRUE(read.result.ok());
