@@ -35,8 +35,8 @@ void Places::attach(std::uint32_t owner, std::uint32_t place, const Owner& said)
   shared_ = true;
 }
 
-// What names both model and rank is a place. What names less belongs to the place that fits, if it is the only one: vLLM's cache
-// configuration has no model, SGLang's counters have no rank, LoRA series have neither.
+// What names both model and rank is a place. What names less belongs to the place that fits, if it is the only one:
+// vLLM's cache configuration has no model, SGLang's counters have no rank, LoRA series have neither.
 void Places::build(std::span<const Owner> owners, std::uint16_t table) {
   place_of_.assign(owners.size(), kNone);
   places_.clear();

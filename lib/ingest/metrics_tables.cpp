@@ -1,5 +1,5 @@
-// The built-in tables: which metric says what, per engine, newest names first. Versions read: vLLM 0.6 to 0.33, SGLang 0.4.10 to
-// 0.5.23, TensorRT-LLM's trtllm-serve and Triton backend, TGI 3, llama.cpp's server.
+// The built-in tables: which metric says what, per engine, newest names first. Versions read: vLLM 0.6 to 0.33, SGLang
+// 0.4.10 to 0.5.23, TensorRT-LLM's trtllm-serve and Triton backend, TGI, llama.cpp's server.
 #include <array>
 #include <string>
 

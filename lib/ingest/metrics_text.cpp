@@ -277,8 +277,8 @@ bool TextReader::read_rest(const char* p) {
   return true;
 }
 
-// `p` behind the brace. Labels go to labels_[first...]. A quoted name without value is the metric's. returns: behind the closing
-// brace, or nullptr.
+// `p` behind the brace. Labels go to labels_[first...]. A quoted name without value is the metric's. returns: behind
+// the closing brace, or nullptr.
 const char* TextReader::read_labels(const char* p, std::size_t first, std::string_view& name) {
   const std::size_t room = first + labels_.size() / 2;
   std::size_t count = first;

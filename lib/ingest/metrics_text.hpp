@@ -1,5 +1,6 @@
-// Prometheus text, line by line: 0.0.4, 1.0.0 with quoted names, OpenMetrics. Nothing is copied but a last line without line feed.
-// Every line is checked whole, also those whose metric nobody reads: a page is judged by its malformed lines.
+// Prometheus text, line by line: 0.0.4, 1.0.0 with quoted names, OpenMetrics. Nothing is copied but a last line without
+// line feed. Every line is checked whole, also those whose metric nobody reads: a page is judged by its malformed
+// lines.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,8 @@ struct Sample {
 
 // returns: the number's value; of a size that no double has, an infinity or 0.
 double number_value(std::string_view well_formed) noexcept;
-// returns: whether all of `text` is a number: decimal with fraction and exponent, or inf, infinity, nan in any case, with a sign or not.
+// returns: whether all of `text` is a number: decimal with fraction and exponent, or inf, infinity, nan in any case,
+// with a sign or not.
 bool is_number(std::string_view text) noexcept;
 // Appends a label's value with its escapes resolved: \\ \" and \n.
 void append_unescaped(std::string_view value, std::string& out);

@@ -98,8 +98,8 @@ class RandomPage {
   std::string any(const std::vector<std::string>& choices) {
     if (!one_in(12)) return choices[random_() % choices.size()];
     const std::vector<std::string> odd{
-        "",     "{", "}", "\"", ",",  "=",  "\\", "\\x", "#",        " ",
-        "\xFF", "0", "e", "\xC3\xA9",  "\r", "\n", "+",  "_",   "infinity", std::string(1, '\0')};
+        "",     "{", "}", "\"",       ",",  "=",  "\\", "\\x", "#",        " ",
+        "\xFF", "0", "e", "\xC3\xA9", "\r", "\n", "+",  "_",   "infinity", std::string(1, '\0')};
     return odd[random_() % odd.size()];
   }
   std::string blank() { return any({"", "", "", " ", "\t "}); }

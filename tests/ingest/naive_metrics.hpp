@@ -1,4 +1,5 @@
-// A slow, obvious reader of Prometheus text, to stand beside the fast one: lines are cut first, every rule is one sentence.
+// A slow, obvious reader of Prometheus text, to stand beside the fast one: lines are cut first, every rule is one
+// sentence.
 #pragma once
 
 #include <cctype>

