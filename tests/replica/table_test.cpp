@@ -40,6 +40,42 @@ TEST_F(ReplicaTableTest, NamesEveryFaultOfASpec) {
     EXPECT_NE(r.error().message.find(word), std::string::npos);
 }
 
+TEST_F(ReplicaTableTest, TakesNamesThatCanBeSaidOnly) {
+  for (const std::string name : {"a b/c:d", "\"quoted\" \\", "gr\xC3\xBC\xC3\x9F", "\xC2\xA0",
+                                 "\xE6\xA8\xA1\xE5\x9E\x8B", "\xED\x9F\xBF", "\xF0\x9F\xA6\x99", "\xF4\x8F\xBF\xBF"}) {
+    const auto added = table.add({.name = name, .pool = name, .ring_id = name});
+    ASSERT_TRUE(added) << name;
+    ASSERT_TRUE(table.remove(*added));
+  }
+  const std::string bad[]{"a\nb",
+                          std::string("\0", 1),
+                          "\x1B[2J",
+                          "\x7F",
+                          "\xC2\x85",  // control characters, C1 ones too
+                          "\x80",
+                          "\xC3",
+                          "\xE6\xA8",
+                          "\xF0\x9F\xA6",
+                          "\xC3(",
+                          "\xE6\xA8(",  // no character, or half of one
+                          "\xC0\xAF",
+                          "\xC1\xBF",
+                          "\xE0\x80\xAF",
+                          "\xF0\x80\x80\xAF",  // longer than need be
+                          "\xED\xA0\x80",
+                          "\xF4\x90\x80\x80",
+                          "\xF5\x80\x80\x80",
+                          "\xFF"};  // surrogate, beyond Unicode
+  for (const std::string& text : bad) {
+    const auto name = table.add({.name = text});
+    ASSERT_EQ(name.code(), Code::invalid_argument) << testing::PrintToString(text);
+    EXPECT_EQ(name.error().message, "replica: name, pool and ring_id must be UTF-8 without control characters");
+    EXPECT_EQ(table.add({.name = "a", .pool = "m" + text}).code(), Code::invalid_argument);
+    EXPECT_EQ(table.add({.name = "a", .ring_id = text + "m"}).code(), Code::invalid_argument);
+  }
+  EXPECT_TRUE(table.copy().rows.empty());
+}
+
 TEST_F(ReplicaTableTest, LetsASlotAgainOnlyWhenItsBooksAreClear) {
   const ReplicaId a = *table.add({.name = "a"});
   table.book(a.slot).requests.fetch_add(1);

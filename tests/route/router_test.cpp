@@ -91,6 +91,41 @@ TEST_F(RouterTest, NamesTheReasonWhenNobodyCanServe) {
   EXPECT_EQ(router.route(r, tick()).verdict, Verdict::no_replica);
 }
 
+TEST_F(RouterTest, KeepsTheHealthOfAReplicaWhenItsSpecIsUpdated) {
+  const ReplicaId a = add("a");
+  const ReplicaId b = add("b");
+  ASSERT_TRUE(router.set_health(a, Health::down, "probe failed", tick()));
+  ReplicaSpec spec{.name = "a"};
+  spec.weight = 2;
+  spec.health_reason = "none";
+  ASSERT_TRUE(router.update_replica(a, spec, tick()));
+  const ReplicaSpec after = *router.replica(a);
+  EXPECT_EQ(after.health, Health::down);
+  EXPECT_EQ(after.health_reason, "probe failed");
+  EXPECT_EQ(after.weight, 2);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(router.peek(tokens(ids(1 + 1'000 * i, 64)), now).replica, b);
+  spec = {.name = "b"};
+  spec.health = Health::down;
+  ASSERT_TRUE(router.update_replica(b, spec, tick()));
+  EXPECT_EQ(router.replica(b)->health, Health::up);
+  EXPECT_EQ(router.replica(b)->health_reason, "");
+}
+
+TEST_F(RouterTest, FindsReplicasByNameAndRank) {
+  EXPECT_EQ(router.find_replica("a").code(), Code::not_found);
+  const ReplicaId a = add("a");
+  const ReplicaId rank = *router.add_replica({.name = "a", .dp_rank = 3}, now);
+  EXPECT_EQ(*router.find_replica("a"), a);
+  EXPECT_EQ(*router.find_replica("a", 3), rank);
+  EXPECT_EQ(router.find_replica("a", 1).code(), Code::not_found);
+  EXPECT_EQ(router.find_replica("A").code(), Code::not_found);
+  ASSERT_TRUE(router.remove_replica(a, tick()));
+  EXPECT_EQ(router.find_replica("a").code(), Code::not_found);
+  const ReplicaId again = add("a");
+  EXPECT_EQ(*router.find_replica("a"), again);
+  EXPECT_NE(again, a);
+}
+
 TEST_F(RouterTest, FailsOpenOrClosedAsPolicySaysWhenAllAreDown) {
   const ReplicaId a = add("a");
   ASSERT_TRUE(router.set_health(a, Health::down, "probe failed", tick()));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -58,11 +59,46 @@ struct ReplicaSpec {
   }
 };
 
+namespace detail {
+
+/// returns: whether `text` is UTF-8 (no surrogates, no overlong forms) without control characters (C0, DEL, C1).
+constexpr bool is_plain_utf8(std::string_view text) noexcept {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    if (lead < 0x20 || lead == 0x7F) return false;
+    const std::size_t size = lead < 0x80   ? 1
+                             : lead < 0xC2 ? 0
+                             : lead < 0xE0 ? 2
+                             : lead < 0xF0 ? 3
+                             : lead < 0xF5 ? 4
+                                           : 0;
+    if (size == 0 || size > text.size() - i) return false;
+    std::uint32_t point = size == 1 ? lead : lead & (0x7Fu >> size);
+    for (std::size_t k = 1; k < size; ++k) {
+      const auto next = static_cast<unsigned char>(text[i + k]);
+      if ((next & 0xC0u) != 0x80u) return false;
+      point = (point << 6) | (next & 0x3Fu);
+    }
+    if (size == 2 && point < 0xA0) return false;
+    if (size == 3 && (point < 0x800 || (point >= 0xD800 && point < 0xE000))) return false;
+    if (size == 4 && (point < 0x10000 || point > 0x10FFFF)) return false;
+    i += size;
+  }
+  return true;
+}
+
+}  // namespace detail
+
+/// Names must be UTF-8 without control characters: they go into log lines, JSON and the labels of metrics.
 /// errors: invalid_argument with every fault named.
 inline Status validate(const ReplicaSpec& spec) {
   std::string faults;
   const auto fault = [&](std::string_view text) { faults.append(faults.empty() ? "" : "; ").append(text); };
   if (spec.name.empty()) fault("name is empty");
+  const bool sayable = detail::is_plain_utf8(spec.name);
+  if (!sayable || !detail::is_plain_utf8(spec.pool) || !detail::is_plain_utf8(spec.ring_id)) {
+    fault("name, pool and ring_id must be UTF-8 without control characters");
+  }
   if (spec.name.size() > 1024 || spec.pool.size() > 1024 || spec.ring_id.size() > 1024) {
     fault("name, pool and ring_id hold at most 1024 bytes");
   }
@@ -78,7 +114,8 @@ inline Status validate(const ReplicaSpec& spec) {
         "token");
   }
   if (faults.empty()) return {};
-  return Error{Code::invalid_argument, "replica '" + spec.name + "': " + faults, kNoOffset};
+  // A message is UTF-8, too.
+  return Error{Code::invalid_argument, (sayable ? "replica '" + spec.name + "': " : "replica: ") + faults, kNoOffset};
 }
 
 }  // namespace warmroute

@@ -7,8 +7,9 @@
 ///   router.finish(decision.ticket, {.cached_tokens = 512}, now);  // load released, the truth corrects the model
 ///
 /// Invariant: what `route` books is released exactly once, by finish, fail or the end of the lease.
-/// threads: every call from any thread. route, peek, first_token, finish and fail never wait for a writer and allocate
-/// nothing once warm (a slab of tickets, or longer prompts than ever before, grow buffers). Membership and policy calls serialise.
+/// threads: every call from any thread. route, peek, first_token, finish and fail never wait for a writer; membership and policy calls
+/// serialise. alloc: once warm, these allocate for what is new alone: blocks never seen (nodes of the index), more requests in flight or
+/// longer prompts than ever before; and to repair the model of a cache (fewer cached_tokens than predicted, a prefill that failed).
 /// Does not: read a clock, open a socket, start a thread, keep prompt text.
 #pragma once
 
@@ -33,7 +34,7 @@ namespace warmroute {
 
 /// Sizes that are fixed when the router is made.
 struct RouterOptions {
-  std::uint32_t max_replicas = 1'024;                  ///< at most 65,535
+  std::uint32_t max_replicas = 1'024;                  ///< at most 16,384
   std::uint32_t max_tickets = 65'536;                  ///< requests in flight, rounded up to a multiple of 256
   std::size_t index_max_bytes = std::size_t{1} << 30;  ///< hard cap per pool
   std::size_t session_entries = std::size_t{1} << 16;
@@ -73,7 +74,8 @@ class Router {
   Status remove_replica(ReplicaId id, Nanos now);
   /// down and draining take no new requests; entries in the index stay. errors: stale.
   Status set_health(ReplicaId id, Health health, std::string_view reason, Nanos now);
-  /// Changes weight, labels, adapters, rates, role, ring_id, capacity in place. errors: stale, invalid_argument.
+  /// Changes weight, labels, adapters, rates, role, ring_id, capacity in place. Health and its reason stay, whatever `spec` says: they come
+  /// from probes, `spec` from configuration, and set_health alone changes them. errors: stale, invalid_argument.
   Status update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now);
   /// The engine restarted or dropped its cache: what is believed of it goes, its load stays. cost: O(1) in the index; the
   /// model of its cache is freed here. errors: stale.
@@ -92,6 +94,8 @@ class Router {
   [[nodiscard]] std::vector<ReplicaRow> replicas() const;
   /// What is known of one replica: its name, address labels, health. Copies. errors: stale.
   [[nodiscard]] Result<ReplicaSpec> replica(ReplicaId id) const;
+  /// errors: not_found. cost: O(replicas), nothing is copied.
+  [[nodiscard]] Result<ReplicaId> find_replica(std::string_view name, std::uint32_t dp_rank = 0) const;
 
   /// Picks a replica and books the request there. Hot. cost: one index look-up plus a few multiplications per replica.
   Decision route(const Request& request, Nanos now);

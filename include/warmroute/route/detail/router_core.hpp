@@ -37,6 +37,7 @@ class RouterCore {
   Result<std::size_t> blocks_also_on(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);
   std::vector<ReplicaRow> replicas() const { return table_.copy().rows; }
   Result<ReplicaSpec> replica(ReplicaId id) const;
+  Result<ReplicaId> find_replica(std::string_view name, std::uint32_t dp_rank) const;
 
   Result<ReplicaCache> cached(ReplicaId id, Nanos now) const;
   Result<RestoredCache> restore_cached(ReplicaId id, const ReplicaCache& cache, Nanos now, Nanos away);

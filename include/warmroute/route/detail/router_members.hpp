@@ -91,6 +91,13 @@ inline Result<ReplicaSpec> RouterCore::replica(ReplicaId id) const {
   return row->spec;
 }
 
+inline Result<ReplicaId> RouterCore::find_replica(std::string_view name, std::uint32_t dp_rank) const {
+  const auto guard = domain_.pin();
+  const ReplicaRow* row = table_.view(guard).find(name, dp_rank);
+  if (row == nullptr) return Error{Code::not_found, "no replica of that name and rank is in the table", kNoOffset};
+  return row->id;
+}
+
 inline Policy RouterCore::policy() const {
   const auto guard = domain_.pin();
   return topology_.read(guard).policy;
@@ -130,7 +137,13 @@ inline Status RouterCore::update_replica(ReplicaId id, const ReplicaSpec& spec, 
   const std::lock_guard lock(control_);
   const ReplicaView view = table_.copy();
   const ReplicaRow* row = view.find(id);
-  if (auto edited = table_.edit(id, [&](ReplicaSpec& s) { s = spec; }); !edited) return edited;
+  const auto edit = [&](ReplicaSpec& s) {
+    ReplicaSpec next = spec;
+    next.health = s.health;
+    next.health_reason = std::move(s.health_reason);
+    s = std::move(next);
+  };
+  if (auto edited = table_.edit(id, edit); !edited) return edited;
   if (auto built = rebuild(topology_.latest().policy); !built) {
     (void)table_.edit(id, [&](ReplicaSpec& s) { s = row->spec; });
     return built;
@@ -395,6 +408,9 @@ inline Result<std::size_t> Router::blocks_also_on(ReplicaId id, Tier tier, std::
 }
 inline std::vector<ReplicaRow> Router::replicas() const { return core_->replicas(); }
 inline Result<ReplicaSpec> Router::replica(ReplicaId id) const { return core_->replica(id); }
+inline Result<ReplicaId> Router::find_replica(std::string_view name, std::uint32_t dp_rank) const {
+  return core_->find_replica(name, dp_rank);
+}
 inline Decision Router::route(const Request& request, Nanos now) { return core_->route(request, now); }
 inline void Router::route_batch(std::span<const Request> requests, std::span<Decision> decisions, Nanos now) {
   const std::size_t count = std::min(requests.size(), decisions.size());
