@@ -1,7 +1,7 @@
 # One step of the install tests, as somebody does it who has only what was installed: an almost empty environment, the installation moved
 # away from where it was put, the consumers copied away from here.
 #   SCRATCH BUILD SOURCE LIBDIR VERSION CC CXX LAUNCHER GENERATOR MAKE_PROGRAM READELF PKG_CONFIG   where things are
-#   STEP    the function below; CONSUMER, OPTIONS: the folder that it builds, further options
+#   STEP    the function below; NAME: of the test; CONSUMER, OPTIONS: the folder that it builds, a further option
 cmake_minimum_required(VERSION 3.25)
 set(prefix ${SCRATCH}/prefix)
 set(strict -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
@@ -33,7 +33,7 @@ endmacro()
 
 # Copies the consumers, then configures, builds and runs one of them.
 function(build_consumer folder from)
-  set(work ${SCRATCH}/${STEP}-${folder}-${NAME})
+  set(work ${SCRATCH}/${NAME})
   file(REMOVE_RECURSE ${work})
   file(COPY ${CMAKE_CURRENT_LIST_DIR}/${folder} ${CMAKE_CURRENT_LIST_DIR}/main.c ${CMAKE_CURRENT_LIST_DIR}/main.cpp
        ${CMAKE_CURRENT_LIST_DIR}/main_library.cpp DESTINATION ${work}/source)
@@ -55,7 +55,7 @@ function(compile_consumer main package)
   if(main MATCHES "cpp$")
     set(compiler ${CXX} -std=c++20)
   endif()
-  set(work ${SCRATCH}/${STEP}-${package}-${NAME})
+  set(work ${SCRATCH}/${NAME}-${package})
   file(REMOVE_RECURSE ${work})
   file(COPY ${CMAKE_CURRENT_LIST_DIR}/${main} DESTINATION ${work})
   run(${compiler} ${strict} ${work}/${main} -o ${work}/consumer ${flags})
@@ -112,7 +112,13 @@ function(step_c_library)
 endfunction()
 
 function(step_inside)
-  build_consumer(${CONSUMER} "" -DWARMROUTE_SOURCE=${SOURCE})
+  build_consumer(add_subdirectory "" -DWARMROUTE_SOURCE=${SOURCE})
+endfunction()
+
+# Shared, so that the same build serves step_shared; installed with its parent, since that asks for it.
+function(step_inside_c)
+  build_consumer(add_subdirectory_c "" -DWARMROUTE_SOURCE=${SOURCE} -DBUILD_SHARED_LIBS=ON -DWARMROUTE_INSTALL=ON)
+  run(${CMAKE_COMMAND} --build ${SCRATCH}/${NAME}/build --target warmroute warmroute_c warmroute_c_static --parallel 2)
 endfunction()
 
 function(step_pkg_config_cxx)
@@ -143,19 +149,21 @@ function(step_pkg_config_c_static)
   endif()
 endfunction()
 
-# The shared C++ library, built on its own: it shows namespace warmroute and nothing else.
-function(step_shared_build)
-  set(shared ${SCRATCH}/shared)
+# The shared libraries that the step before has built inside a project of C: each shows itself and nothing else.
+function(step_shared)
+  set(shared ${SCRATCH}/${NAME}-installed)
   file(REMOVE_RECURSE ${shared})
-  run(${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -S ${SOURCE} -B ${shared}/build -DBUILD_SHARED_LIBS=ON
-      -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_BUILD_TYPE=MinSizeRel
-      -DCMAKE_CXX_FLAGS_MINSIZEREL=-O0  # three times as quick to build, and more instantiations that might be seen
-      -DWARMROUTE_BUILD_TESTS=OFF -DWARMROUTE_BUILD_BENCHMARKS=OFF -DWARMROUTE_BUILD_EXAMPLES=OFF -DWARMROUTE_BUILD_CAPI=OFF)
-  run(${CMAKE_COMMAND} --build ${shared}/build --parallel 2)
-  run(${CMAKE_COMMAND} --install ${shared}/build --prefix ${shared}/before)
+  run(${CMAKE_COMMAND} --install ${SCRATCH}/${AFTER}/build --prefix ${shared}/before)
   file(RENAME ${shared}/before ${shared}/prefix)
+  expect_no_traces(${shared}/prefix)
   string(REGEX MATCH "^[0-9]+\\.[0-9]+" minor ${VERSION})
   expect_shared_library(${shared}/prefix/lib/libwarmroute.so libwarmroute.so.${minor})
+  run(${NM} -D --defined-only ${shared}/prefix/lib/libwarmroute_c.so)
+  string(REGEX MATCHALL "[^\n ]+\n" names "${output}")
+  list(FILTER names EXCLUDE REGEX "^wr_")
+  if(names)
+    message(FATAL_ERROR "libwarmroute_c.so shows what is not its own: ${names}")
+  endif()
   run(${NM} -D --defined-only ${shared}/prefix/lib/libwarmroute.so)
   string(REGEX MATCHALL "[^\n ]+\n" names "${output}")
   list(FILTER names EXCLUDE REGEX "^_Z(TV|TI|TS|Z|GVZ)?NK?9warmroute")  # mangled: vtable, type, name, local static, its guard
@@ -168,7 +176,7 @@ endfunction()
 
 # Every installed header in one file, warnings on, the folder not a system folder.
 function(step_headers)
-  set(work ${SCRATCH}/headers)
+  set(work ${SCRATCH}/${NAME})
   file(GLOB_RECURSE headers RELATIVE ${prefix}/include ${prefix}/include/*.hpp)
   list(TRANSFORM headers REPLACE "(.+)" "#include <\\1>\n")
   string(JOIN "" text ${headers} "#include <warmroute.h>\n" "int main() { return warmroute::Router().replicas().empty() ? 0 : 1; }\n")
