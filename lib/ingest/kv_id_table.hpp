@@ -41,8 +41,12 @@ class IdTable {
     if (at == kNowhere || slots_[at].value.empty()) return {};
     const Value old = slots_[at].value;
     const std::size_t mask = slots_.size() - 1;
-    // Those behind it move up, so that no search ends too early.
-    for (std::size_t next = (at + 1) & mask; !slots_[next].value.empty(); next = (next + 1) & mask) {
+    // Those behind it move up, so that no search ends too early. Ids that were chosen to lie in one row would make that row move at every
+    // removal: after so many steps those behind are out of reach instead, which is as if there had been no room for them.
+    std::size_t steps = 0;
+    for (std::size_t next = (at + 1) & mask; !slots_[next].value.empty() && steps < kMostSteps;
+         next = (next + 1) & mask) {
+      ++steps;
       if (((next - home(slots_[next].id)) & mask) >= ((next - at) & mask)) {
         slots_[at] = slots_[next];
         at = next;
@@ -70,6 +74,7 @@ class IdTable {
     Value value{};
   };
   static constexpr std::size_t kMostProbes = 64;
+  static constexpr std::size_t kMostSteps = 4096;
   static constexpr std::size_t kNowhere = ~std::size_t{0};
 
   static std::uint64_t to_bits(EngineHash id) noexcept { return static_cast<std::uint64_t>(id); }

@@ -50,8 +50,9 @@ void Reblocker::put(const Page& page, const EngineHash* previous, std::uint32_t 
   entry.behind = static_cast<std::uint16_t>(behind);
   if (free_.empty()) {
     if (tokens_.size() + page_tokens_ > kMaxTokens) return;
-    free_.reserve(tokens_.size() / page_tokens_ + 1);  // so that erasing never asks for memory
-    free_.push_back(static_cast<std::uint32_t>(tokens_.size() / page_tokens_));
+    const std::size_t pages = tokens_.size() / page_tokens_ + 1;
+    if (free_.capacity() < pages) free_.reserve(2 * pages);  // so that erasing never asks for memory
+    free_.push_back(static_cast<std::uint32_t>(pages - 1));
     tokens_.resize(tokens_.size() + page_tokens_);
   }
   entry.tokens = free_.back();

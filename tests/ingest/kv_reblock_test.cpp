@@ -228,6 +228,38 @@ TEST(KvReblock, TheIndexHoldsTheBlocksThatTheEnginesPagesMakeUp) {
   }
 }
 
+TEST(IdTable, IdsInOneRowCostNoMoreThanABoundAndMixNothingUp) {
+  // Ids whose places are 1, 1, 2, 3, 4...: each lies one behind its own, so that taking out the first would move all.
+  struct Number {
+    std::uint64_t value = 0;
+    [[nodiscard]] bool empty() const noexcept { return value == 0; }
+  };
+  constexpr std::uint64_t kRow = 60'000;
+  std::uint64_t inverse = 1;  // of the multiplier, modulo 2^64
+  for (int i = 0; i < 6; ++i) inverse *= 2 - 0x9E37'79B9'7F4A'7C15u * inverse;
+  const auto id_at = [inverse](std::uint64_t place, std::uint64_t k) {
+    return EngineHash{((place << (64 - 17)) + k) * inverse};  // in a table of 2^17
+  };
+  ingest::IdTable<Number, std::size_t{1} << 16> table;
+  Number old;
+  for (std::uint64_t i = 0; i < kRow; ++i) table.put(EngineHash{i}, {1}, old);  // it has its full size from here on
+  for (std::uint64_t i = 0; i < kRow; ++i) table.erase(EngineHash{i});
+  ASSERT_EQ(table.size(), 0u);
+  for (std::uint64_t i = 0; i < kRow; ++i) table.put(id_at(std::max<std::uint64_t>(i, 1), i), {i + 1}, old);
+  for (std::uint64_t round = 0; round < 20'000; ++round) {  // 1.2 G moves without the bound
+    table.erase(id_at(1, round % 2));
+    table.put(id_at(1, round % 2), {round % 2 + 1}, old);
+  }
+  std::uint64_t found = 0;
+  for (std::uint64_t i = 0; i < kRow; ++i) {
+    const Number* number = table.find(id_at(std::max<std::uint64_t>(i, 1), i));
+    if (number == nullptr) continue;
+    ASSERT_EQ(number->value, i + 1);
+    ++found;
+  }
+  EXPECT_GT(found, kRow / 2);
+}
+
 TEST(Reblocker, HoldsSoManyPagesAndNoMore) {
   ingest::Reblocker pages;
   pages.set_sizes(16, 4);
