@@ -334,7 +334,7 @@ TEST(EngineMetricsTables, NameEveryFault) {
   EXPECT_TRUE(parser.parse(kQueue).ok());  // as before
 }
 
-class Scraped : public testing::Test {
+class EngineCountersOfATarget : public testing::Test {
  protected:
   // Reads pages of a vLLM rank with these counters.
   std::vector<EngineDelta> update(const std::string& hits, const std::string& queries, const std::string& more = "") {
@@ -351,7 +351,7 @@ class Scraped : public testing::Test {
   EngineCounters counters_;
 };
 
-TEST_F(Scraped, GainsWhatCountersGained) {
+TEST_F(EngineCountersOfATarget, GainsWhatCountersGained) {
   EXPECT_TRUE(update("10", "100").empty());
   const auto deltas = update("25", "160");
   ASSERT_EQ(deltas.size(), 1u);
@@ -361,13 +361,13 @@ TEST_F(Scraped, GainsWhatCountersGained) {
   EXPECT_FALSE(deltas[0].first_tokens.has_value());
 }
 
-TEST_F(Scraped, BridgesAReadingThatDoesNotSay) {
+TEST_F(EngineCountersOfATarget, BridgesAReadingThatDoesNotSay) {
   update("10", "100");
   EXPECT_FALSE(update("NaN", "110")[0].prefix_hits.has_value());
   EXPECT_EQ(update("30", "150")[0].prefix_hits, 20);
 }
 
-TEST_F(Scraped, SeesARestartInAnyCounter) {
+TEST_F(EngineCountersOfATarget, SeesARestartInAnyCounter) {
   const std::string count = "vllm:time_to_first_token_seconds_count{engine=\"0\"} ";
   update("0", "0", count + "50\n");
   EXPECT_EQ(update("0", "0", count + "51\n")[0].first_tokens, 1);
@@ -389,7 +389,7 @@ TEST(EngineCounters, DoNotTakeAnotherUnitForARestart) {
   EXPECT_FALSE(deltas[0].prefix_hits.has_value());
 }
 
-class Applied : public testing::Test {
+class EngineReadingApplied : public testing::Test {
  protected:
   ReplicaId add(std::uint32_t rank) {
     ReplicaSpec spec;
@@ -407,7 +407,7 @@ class Applied : public testing::Test {
   Router router_;
 };
 
-TEST_F(Applied, GivesEachRankToItsReplica) {
+TEST_F(EngineReadingApplied, GivesEachRankToItsReplica) {
   std::vector<RankReplica> replicas;
   for (std::uint32_t rank = 0; rank < 4; ++rank) replicas.push_back({add(rank), rank, {}});
   const Read read(test::page_of("vllm-033-dp4"));
@@ -420,7 +420,7 @@ TEST_F(Applied, GivesEachRankToItsReplica) {
   EXPECT_EQ(load(replicas[2].id).foreign_requests, 0);
 }
 
-TEST_F(Applied, SendsNothingThatIsUnknown) {
+TEST_F(EngineReadingApplied, SendsNothingThatIsUnknown) {
   const ReplicaId id = add(0);
   const Read read(test::page_of("x-nan-inf"));
   const std::vector<RankReplica> replicas{{id, 1, {}}};
@@ -429,7 +429,7 @@ TEST_F(Applied, SendsNothingThatIsUnknown) {
   EXPECT_EQ(applied.unmatched_ranks, 1u);
 }
 
-TEST_F(Applied, GivesAPageWithoutRankToItsOnlyReplica) {
+TEST_F(EngineReadingApplied, GivesAPageWithoutRankToItsOnlyReplica) {
   const Read read(test::page_of("llamacpp-old"));
   const std::vector<RankReplica> one{{add(3), 3, {}}};
   EXPECT_EQ(apply_engine_reading(router_, *read, one, Nanos{50}).signals, 3u);
@@ -439,21 +439,21 @@ TEST_F(Applied, GivesAPageWithoutRankToItsOnlyReplica) {
   EXPECT_EQ(applied.unmatched_ranks, 1u);
 }
 
-TEST_F(Applied, TakesAReplicaWithoutRankForTheOnlyOne) {
+TEST_F(EngineReadingApplied, TakesAReplicaWithoutRankForTheOnlyOne) {
   const std::vector<RankReplica> any{{add(0), std::nullopt, {}}};
   EXPECT_EQ(apply_engine_reading(router_, *Read(test::page_of("vllm-033-external-lb-rank5")), any, Nanos{9}).signals,
             kSignalCount);
   EXPECT_EQ(apply_engine_reading(router_, *Read(test::page_of("vllm-033-dp4")), any, Nanos{9}).unmatched_ranks, 4u);
 }
 
-TEST_F(Applied, GivesARankThatTwoReplicasClaimToNeither) {
+TEST_F(EngineReadingApplied, GivesARankThatTwoReplicasClaimToNeither) {
   const std::vector<RankReplica> twice{{add(0), 0, {}}, {add(1), 0, {}}};
   const AppliedReading applied = apply_engine_reading(router_, *Read(std::string(kQueue)), twice, Nanos{9});
   EXPECT_EQ(applied.signals, 0u);
   EXPECT_EQ(applied.unmatched_ranks, 1u);
 }
 
-TEST_F(Applied, TellsModelsApart) {
+TEST_F(EngineReadingApplied, TellsModelsApart) {
   const Read read(test::page_of("triton-trtllm-two-models"));
   const std::vector<RankReplica> replicas{{add(0), std::nullopt, "alpha_llm"}, {add(1), 0, "beta_llm"}};
   EXPECT_EQ(apply_engine_reading(router_, *read, replicas, Nanos{50}).signals, 10u);
@@ -461,7 +461,7 @@ TEST_F(Applied, TellsModelsApart) {
   EXPECT_EQ(load(replicas[1].id).foreign_requests, 13);
 }
 
-TEST_F(Applied, CountsWhatTheRouterRefuses) {
+TEST_F(EngineReadingApplied, CountsWhatTheRouterRefuses) {
   const std::vector<RankReplica> replicas{{add(0), 0, {}}};
   ASSERT_TRUE(router_.remove_replica(replicas[0].id, Nanos{2}).ok());
   const AppliedReading applied = apply_engine_reading(router_, *Read(std::string(kQueue)), replicas, Nanos{50});
