@@ -377,6 +377,26 @@ TEST_F(EngineCountersOfATarget, SeesARestartInAnyCounter) {
   EXPECT_FALSE(update("3", "9", count + "3\n")[0].restarted);
 }
 
+TEST(EngineCounters, FollowWhatRanksShareApartFromThem) {
+  EngineCounters counters;
+  const std::string page = test::page_of("sglang-0523-dp2");
+  const Read before(page);
+  EXPECT_TRUE(counters.update(*before).empty());
+  const std::string total = "is_streaming=\"true\",model_name=\"harbour-70b\"} 90000.0";
+  std::string later = page;
+  ASSERT_NE(later.find(total), std::string::npos);
+  later.replace(later.find(total), total.size(), "is_streaming=\"true\",model_name=\"harbour-70b\"} 90500.0");
+  const Read after(later);
+  const auto deltas = counters.update(*after);
+  ASSERT_EQ(deltas.size(), 3u);
+  EXPECT_FALSE(deltas[0].shared);
+  EXPECT_FALSE(deltas[0].prefix_queries.has_value());  // ranks have no counters of their own
+  EXPECT_TRUE(deltas[2].shared);
+  EXPECT_EQ(deltas[2].prefix_queries, 500);
+  EXPECT_EQ(deltas[2].prefix_hits, 0);
+  EXPECT_EQ(deltas[2].first_tokens, 0);
+}
+
 TEST(EngineCounters, DoNotTakeAnotherUnitForARestart) {
   EngineCounters counters;
   const std::string blocks = "trtllm_kv_cache_reused_blocks_total 9000\ntrtllm_kv_cache_missed_blocks_total 10\n";
