@@ -1,6 +1,7 @@
 // One event: its fields in either form, what they must be together, and what the event is good for.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "ingest/kv_decoder.hpp"
@@ -15,31 +16,32 @@ using ingest::PackReader;
 
 namespace {
 
+// Whether the text, of that length already, is `name`. The length is a constant, so that no call is left of it: every event has nine keys.
+template <std::size_t N>
+bool is(std::string_view text, const char (&name)[N]) noexcept {
+  return std::memcmp(text.data(), name, N - 1) == 0;
+}
+
 Field field_named(std::string_view key) noexcept {
-  const auto is = [key](std::string_view name, Field field) { return key == name ? field : Field::unknown; };
   switch (key.size()) {
-    case 4: return is("type", Field::type);
-    case 6: return is("medium", Field::medium);
-    case 7: return is("lora_id", Field::lora_id);
-    case 8: return is("locality", Field::locality);
+    case 4: return is(key, "type") ? Field::type : Field::unknown;
+    case 6: return is(key, "medium") ? Field::medium : Field::unknown;
+    case 7: return is(key, "lora_id") ? Field::lora_id : Field::unknown;
+    case 8: return is(key, "locality") ? Field::locality : Field::unknown;
     case 9:
-      switch (key[0]) {
-        case 't': return is("token_ids", Field::token_ids);
-        case 'l': return is("lora_name", Field::lora_name);
-        case 'g': return is("group_idx", Field::group_idx);
-        default: return is("ownership", Field::ownership);
-      }
+      if (is(key, "token_ids")) return Field::token_ids;
+      if (is(key, "lora_name")) return Field::lora_name;
+      if (is(key, "group_idx")) return Field::group_idx;
+      return is(key, "ownership") ? Field::ownership : Field::unknown;
     case 10:
-      switch (key[0]) {
-        case 'b': return is("block_size", Field::block_size);
-        case 'e': return is("extra_keys", Field::extra_keys);
-        case 'c': return is("cache_salt", Field::cache_salt);
-        default: return is("session_id", Field::session_id);
-      }
-    case 12: return is("block_hashes", Field::block_hashes);
-    case 17: return is("parent_block_hash", Field::parent);
-    case 18: return is("kv_cache_spec_kind", Field::spec_kind);
-    case 28: return is("kv_cache_spec_sliding_window", Field::sliding_window);
+      if (is(key, "block_size")) return Field::block_size;
+      if (is(key, "extra_keys")) return Field::extra_keys;
+      if (is(key, "cache_salt")) return Field::cache_salt;
+      return is(key, "session_id") ? Field::session_id : Field::unknown;
+    case 12: return is(key, "block_hashes") ? Field::block_hashes : Field::unknown;
+    case 17: return is(key, "parent_block_hash") ? Field::parent : Field::unknown;
+    case 18: return is(key, "kv_cache_spec_kind") ? Field::spec_kind : Field::unknown;
+    case 28: return is(key, "kv_cache_spec_sliding_window") ? Field::sliding_window : Field::unknown;
     default: return Field::unknown;
   }
 }
@@ -52,9 +54,9 @@ constexpr std::uint32_t kRemovedBits = bit(Field::block_hashes) | bit(Field::med
                                        bit(Field::locality) | bit(Field::ownership);
 
 std::optional<KvEventType> type_named(std::string_view name) noexcept {
-  if (name == "BlockStored") return KvEventType::stored;
-  if (name == "BlockRemoved") return KvEventType::removed;
-  if (name == "AllBlocksCleared") return KvEventType::cleared;
+  if (name.size() == 11 && is(name, "BlockStored")) return KvEventType::stored;
+  if (name.size() == 12 && is(name, "BlockRemoved")) return KvEventType::removed;
+  if (name.size() == 16 && is(name, "AllBlocksCleared")) return KvEventType::cleared;
   return std::nullopt;
 }
 
@@ -72,7 +74,7 @@ struct Place {
 // STORAGE and OBJ are shared unless they say that they are local; FS (vLLM 0.26) only if it says that it is not. Lower-case "cpu" is what
 // vLLM's Mooncake connector writes: a store of all replicas, of which nothing is ever said to be removed.
 Place place_of(std::string_view medium, std::string_view locality) noexcept {
-  if (medium.empty() || medium == "GPU") return {true, false, Tier::device};
+  if (medium.empty() || (medium.size() == 3 && is(medium, "GPU"))) return {true, false, Tier::device};
   if (medium == "CPU" || medium == "CPU_PINNED") return {true, false, Tier::host};
   if (medium == "DISK") return {true, false, Tier::disk};
   if (medium == "FS") return {true, locality == "REMOTE", Tier::disk};
