@@ -157,7 +157,7 @@ void bind_parser(py::module_& m) {
 std::size_t TokenizerCall::encode(void* user, std::string_view prompt, std::uint32_t* out, std::size_t capacity) {
   auto& self = *static_cast<TokenizerCall*>(user);
   if (!self.called_) {  // asked again for want of room, the ids are here already
-    const py::gil_scoped_acquire acquired;
+    const AcquiredGil acquired;
     self.called_ = true;
     try {
       self.call(prompt);
@@ -171,7 +171,8 @@ std::size_t TokenizerCall::encode(void* user, std::string_view prompt, std::uint
 }
 
 void TokenizerCall::call(std::string_view prompt) {
-  const py::object result = callable_(py::bytes(prompt.data(), prompt.size()));
+  const py::bytes bytes(prompt.data(), prompt.size());
+  const py::object result = unless_ending([&]() -> py::object { return callable_(bytes); });
   if (py::isinstance<py::array>(result) || (PyObject_CheckBuffer(result.ptr()) != 0 && !PyBytes_Check(result.ptr()))) {
     TokenView view;
     view.take(result);
@@ -195,7 +196,7 @@ ParsedBody parse_body(RequestBodyParser& parser, BodyApi api, const BytesView& b
   if (body.is_mutable() && (release || !tokenizer.is_none())) text = copy = text;
   auto parsed = [&] {
     if (!release) return parser.parse(api, text, options);
-    const py::gil_scoped_release released;
+    const ReleasedGil released;
     return parser.parse(api, text, options);
   }();
   call.rethrow();

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "enum_names.hpp"
+#include "gil.hpp"
 #include "warmroute/result.hpp"
 #include "warmroute/types.hpp"
 

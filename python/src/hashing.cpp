@@ -24,7 +24,7 @@ py::array_t<std::uint64_t> hashes(std::size_t count) {
 template <class Call>
 void maybe_released(std::size_t tokens, Call&& call) {
   if (tokens < kReleaseTokens) return call();
-  const py::gil_scoped_release released;
+  const ReleasedGil released;
   call();
 }
 

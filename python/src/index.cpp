@@ -23,7 +23,7 @@ struct PyMatch {
 template <class Call>
 auto maybe_released(std::size_t blocks, Call&& call) {
   if (blocks < kReleaseBlocks) return call();
-  const py::gil_scoped_release released;
+  const ReleasedGil released;
   return call();
 }
 
@@ -66,7 +66,7 @@ std::shared_ptr<PyMatch> match(const std::shared_ptr<PyIndex>& self, const HashV
 
 py::typing::Dict<py::str, py::int_> statistics(const PyIndex& self) {
   const PrefixIndexStatistics s = [&] {
-    const py::gil_scoped_release released;
+    const ReleasedGil released;
     return self.index.statistics();
   }();
   py::dict out;
@@ -168,7 +168,7 @@ void bind_index(py::module_& m) {
       .def(
           "advance",
           [](PyIndex& self, std::size_t max_nodes) {
-            const py::gil_scoped_release released;
+            const ReleasedGil released;
             self.index.advance(max_nodes);
           },
           py::arg("max_nodes") = 256, "Gives back memory of cleared replicas, looking at no more than max_nodes runs.");

@@ -6,8 +6,9 @@ namespace warmroute::python {
 void raise(const Error& error) {
   const py::object type = py::module_::import("warmroute._error").attr("Error");
   const py::object offset = error.offset == kNoOffset ? py::object(py::none()) : py::int_(error.offset);
-  const py::object instance =
-      type(error.message, std::string(code_name(error.code)), static_cast<std::int32_t>(error.code), offset);
+  const py::object instance = unless_ending([&]() -> py::object {
+    return type(error.message, std::string(code_name(error.code)), static_cast<std::int32_t>(error.code), offset);
+  });
   PyErr_SetObject(type.ptr(), instance.ptr());
   throw py::error_already_set();
 }

@@ -23,18 +23,18 @@ py::int_ keys_of(const KeySpan& span) {
 
 HashRing build(const std::vector<RingMember>& members, std::uint64_t seed, std::uint32_t points_per_unit,
                std::uint32_t max_points, std::uint64_t key_rule) {
-  const py::gil_scoped_release released;
-  auto ring = HashRing::build(members, {seed, points_per_unit, max_points, key_rule});
-  if (ring) return std::move(*ring);
-  const py::gil_scoped_acquire acquired;
-  raise(ring.error());
+  auto ring = [&] {
+    const ReleasedGil released;
+    return HashRing::build(members, {seed, points_per_unit, max_points, key_rule});
+  }();
+  return value_of(std::move(ring));
 }
 
 py::array_t<std::uint32_t> homes(const HashRing& self, const HashView& keys) {
   py::array_t<std::uint32_t> out(static_cast<py::ssize_t>(keys.size()));
   std::uint32_t* home = out.mutable_data();
   const auto span = keys.span();
-  const py::gil_scoped_release released;
+  const ReleasedGil released;
   for (std::size_t i = 0; i < span.size(); ++i) home[i] = self.home(span[i]);
   return out;
 }

@@ -172,7 +172,7 @@ void PyRouter::deliver() {
   for (const auto& [level, message] : lines_.take()) {
     if (callback.is_none()) return;
     try {
-      callback(level, message);
+      unless_ending([&]() -> py::object { return callback(level, message); });
     } catch (py::error_already_set& error) {
       error.discard_as_unraisable("warmroute log callback");
     }
@@ -204,6 +204,12 @@ void bind_membership(RouterClass& c) {
             return value_of(self.router.replica(replica_of(replica)));
           },
           py::arg("replica"), "What is known of one replica; a copy. errors: Error stale.")
+      .def(
+          "find_replica",
+          [](const PyRouter& self, std::string_view name, std::uint32_t dp_rank) {
+            return replica_number(value_of(self.router.find_replica(name, dp_rank)));
+          },
+          py::arg("name"), py::arg("dp_rank") = 0, "The int of a replica by its name. errors: Error not_found.")
       .def(
           "replicas",
           [](PyRouter& self) {

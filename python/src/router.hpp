@@ -50,13 +50,13 @@ class PyRouter {
   auto released(Call&& call) {
     if constexpr (std::is_void_v<decltype(call())>) {
       {
-        const py::gil_scoped_release gil;
+        const ReleasedGil gil;
         call();
       }
       deliver();
     } else {
       auto result = [&] {
-        const py::gil_scoped_release gil;
+        const ReleasedGil gil;
         return call();
       }();
       deliver();
@@ -67,7 +67,9 @@ class PyRouter {
   [[nodiscard]] Nanos at(std::optional<std::int64_t> now_ns) const {
     if (now_ns) return Nanos{*now_ns};
     if (clock.is_none()) return monotonic_now();
-    return Nanos{clock().cast<std::int64_t>()};
+    const py::object answer = unless_ending([&]() -> py::object { return clock(); });
+    if (!PyLong_Check(answer.ptr())) throw py::type_error("clock() must return an int: nanoseconds");
+    return Nanos{answer.cast<std::int64_t>()};
   }
   [[nodiscard]] RequestBodyOptions body_options_now(std::string_view tenant, std::string_view adapter) const {
     RequestBodyOptions options = body_options(router.policy());

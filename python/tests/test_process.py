@@ -171,6 +171,35 @@ def test_the_interpreter_ends_quietly_with_live_objects(code) -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
+BUSY = """
+import numpy, threading, time, warmroute
+router = warmroute.Router(log=lambda level, line: len(line), tokenizer=lambda p: [1] * (len(p) % 7), clock=lambda: 5)
+router.add_replica("keep")
+ids = numpy.arange(64, dtype=numpy.uint32)
+requests = [warmroute.Request(ids)] * 50
+body = ('{"prompt":"' + "many words " * 5000 + '"}').encode()
+def members():
+    while True: router.remove_replica(router.add_replica(threading.current_thread().name))
+def batch():
+    while True:
+        for d in router.route_batch(requests): router.finish(d.ticket)
+def bodies():
+    while True: router.finish(router.route_body(body, api="completions")[1])
+def errors():
+    while True:
+        try: router.route_body(b"{")
+        except warmroute.Error: pass
+for work in (members, batch, bodies, errors) * 2: threading.Thread(target=work, daemon=True).start()
+time.sleep(0.05)
+"""
+
+
+def test_the_interpreter_ends_quietly_under_threads_that_are_inside_the_router() -> None:
+    for _ in range(5):
+        done = run(BUSY)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_an_open_ticket_at_the_end_is_quiet_unless_asked() -> None:
     code = "import numpy, warmroute\nr = warmroute.Router(); r.add_replica('a')\nt = r.route(numpy.arange(64, dtype=numpy.uint32))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd="/")

@@ -84,6 +84,10 @@ def test_membership(router, prompt) -> None:
     replica = router.add_replica(
         "d", dp_rank=2, pool="m", ring_id="slot-9", role="decode", weight=2, adapters=["x", "y"], labels={"zone": "b"},
         rates=warmroute.Rates(token_ps=1), capacity_tokens=640, health="draining", health_reason="starting")
+    assert router.find_replica("d", 2) == replica
+    with pytest.raises(Error) as caught:
+        router.find_replica("d")
+    assert caught.value.code == "not_found"
     spec = router.replica(replica)
     assert (spec.name, spec.dp_rank, spec.pool, spec.ring_id, spec.role, spec.weight) == (
         "d", 2, "m", "slot-9", warmroute.Role.decode, 2.0)

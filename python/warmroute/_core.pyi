@@ -990,6 +990,10 @@ class Router:
         """
         The request is over without a whole answer. returns: False for a ticket that is over (harmless).
         """
+    def find_replica(self, name: str, dp_rank: typing.SupportsIndex = 0) -> int:
+        """
+        The int of a replica by its name. errors: Error not_found.
+        """
     def finish(self, ticket: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None, *, input_tokens: typing.SupportsIndex | None = None, cached_tokens: typing.SupportsIndex | None = None, output_tokens: typing.SupportsIndex | None = None) -> bool:
         """
         The request is over; cached_tokens repairs what is believed of that cache. None = unknown, which is not zero.
