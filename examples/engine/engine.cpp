@@ -1,6 +1,8 @@
 #include "engine/engine.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <span>
 #include <utility>
 
 namespace warmroute::examples {
@@ -29,8 +31,11 @@ Fate Engine::draw_fate() {
   return Fate::serve;
 }
 
-std::shared_ptr<Job> Engine::submit(const std::vector<std::uint64_t>& blocks, std::int64_t input_tokens,
-                                    std::int64_t output_tokens) {
+void Engine::report_cache(EventForm form, std::uint64_t seed, CacheLog::Sink sink) {
+  cache_log_.emplace(form, model_.block_tokens(), seed, std::move(sink));
+}
+
+std::shared_ptr<Job> Engine::submit(Prompt prompt, std::int64_t input_tokens, std::int64_t output_tokens) {
   const std::int64_t now = now_us();
   model_.advance(now, *this);
   auto job = std::make_shared<Job>(context_);
@@ -38,10 +43,15 @@ std::shared_ptr<Job> Engine::submit(const std::vector<std::uint64_t>& blocks, st
   job->input_tokens = input_tokens;
   job->output_tokens = output_tokens;
   job->submitted_at = Clock::now();
-  if (!model_.submit(job->id, blocks, input_tokens, output_tokens, now)) return nullptr;
-  jobs_.emplace(job->id, job);
-  model_.start(now, *this);
+  const bool fits = model_.submit(job->id, prompt.blocks, input_tokens, output_tokens, now);
+  if (fits) {
+    if (cache_log_) job->prompt = std::move(prompt);
+    jobs_.emplace(job->id, job);
+    model_.start(now, *this);
+  }
+  publish_cache();
   arm_timer();
+  if (!fits) return nullptr;
   return job;
 }
 
@@ -63,7 +73,22 @@ void Engine::run_until_now() {
   const std::int64_t now = now_us();
   model_.advance(now, *this);
   model_.start(now, *this);
+  publish_cache();
   arm_timer();
+}
+
+bool Engine::clear_cache() {
+  model_.advance(now_us(), *this);
+  if (!jobs_.empty()) return false;
+  (void)model_.crash();  // of an engine without requests that is the cache alone
+  if (cache_log_) cache_log_->cleared(now_us());
+  publish_cache();
+  arm_timer();
+  return true;
+}
+
+void Engine::publish_cache() {
+  if (cache_log_) cache_log_->flush();
 }
 
 // The timer may fire late; `advance` then starts the next step where the last one ended, so that lateness never adds
@@ -110,6 +135,26 @@ void Engine::finished(std::uint64_t id, std::int64_t) {
   it->second->changed.cancel();
   jobs_.erase(it);
   ++metrics_.finished_requests;
+}
+
+// The model does not say whose block it is; any request that has it at that depth has its tokens. Blocks of one request come one behind
+// the other, so the one before is asked first.
+void Engine::committed(std::uint64_t block, std::uint64_t parent, std::int64_t depth, std::int64_t at_us) {
+  if (!cache_log_) return;
+  const auto at = static_cast<std::size_t>(depth);
+  const auto has_it = [&](const Job& job) { return at < job.prompt.blocks.size() && job.prompt.blocks[at] == block; };
+  if (committing_ == nullptr || !has_it(*committing_)) {
+    const auto it = std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) { return has_it(*entry.second); });
+    committing_ = it->second;
+  }
+  const Prompt& prompt = committing_->prompt;
+  const auto size = static_cast<std::size_t>(model_.block_tokens());
+  const std::span<const std::uint32_t> ids(prompt.token_ids);
+  cache_log_->stored(block, parent, depth, at_us, {ids.subspan(at * size, size), prompt.adapter, prompt.cache_salt});
+}
+
+void Engine::evicted(std::uint64_t block, std::int64_t at_us) {
+  if (cache_log_) cache_log_->removed(block, at_us);
 }
 
 std::string Engine::metrics_text() {

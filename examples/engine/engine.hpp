@@ -7,11 +7,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "common/asio.hpp"
+#include "engine/cache_log.hpp"
 #include "engine/metrics.hpp"
 #include "warmroute/trace/replica_model.hpp"
 #include "warmroute/trace/sample.hpp"
@@ -30,12 +32,20 @@ struct EngineOptions {
   std::uint64_t seed = 1;        ///< of the failures
 };
 
+/// What a request is computed from. `token_ids`, adapter and salt are for the events; nobody else needs them.
+struct Prompt {
+  std::vector<std::uint64_t> blocks;     ///< sequence hashes of its whole blocks
+  std::vector<std::uint32_t> token_ids;  ///< at least those of the whole blocks
+  std::string adapter, cache_salt;
+};
+
 /// One request inside the engine. The front waits on `changed`, which is cancelled at every change.
 struct Job {
   explicit Job(asio::io_context& context) : changed(context, asio::steady_timer::time_point::max()) {}
   [[nodiscard]] bool is_over() const noexcept { return is_finished || is_cancelled; }
 
   std::uint64_t id = 0;
+  Prompt prompt;  ///< where the cache is reported
   std::int64_t input_tokens = 0;
   std::int64_t output_tokens = 0;
   std::int64_t cached_tokens = 0;
@@ -58,12 +68,18 @@ class Engine : private trace::ReplicaSink {
 
   /// Counts the request and draws its fate; ends the process when `crash_after` says so.
   [[nodiscard]] Fate draw_fate();
-  /// Queues a prompt. shape: `blocks` are sequence hashes of its whole blocks. returns: null when it can never fit.
-  [[nodiscard]] std::shared_ptr<Job> submit(const std::vector<std::uint64_t>& blocks, std::int64_t input_tokens,
-                                            std::int64_t output_tokens);
+  /// From now on what enters and leaves the cache is handed to `sink`, a batch per step. Before the first request.
+  void report_cache(EventForm form, std::uint64_t seed, CacheLog::Sink sink);
+  [[nodiscard]] bool reports_cache() const noexcept { return cache_log_.has_value(); }
+  /// Queues a prompt. returns: null when it can never fit.
+  [[nodiscard]] std::shared_ptr<Job> submit(Prompt prompt, std::int64_t input_tokens, std::int64_t output_tokens);
   /// The client is gone: frees the job's blocks, or its place in the queue. Harmless when the job is over.
   void cancel(const std::shared_ptr<Job>& job);
 
+  /// Forgets every block. returns: false when requests are inside, which hold some; then nothing changed.
+  [[nodiscard]] bool clear_cache();
+
+  [[nodiscard]] std::int64_t cached_blocks() const noexcept { return model_.cached_blocks(); }
   [[nodiscard]] std::size_t jobs() const noexcept { return jobs_.size(); }
   [[nodiscard]] std::int64_t max_model_tokens() const noexcept;
   [[nodiscard]] const EngineOptions& options() const noexcept { return options_; }
@@ -74,10 +90,13 @@ class Engine : private trace::ReplicaSink {
   [[nodiscard]] std::int64_t now_us() const;
   void run_until_now();
   void arm_timer();
+  void publish_cache();
 
   void admitted(std::uint64_t id, std::int64_t at_us, std::int64_t cached_tokens, std::int64_t attempt) override;
   void token(std::uint64_t id, std::int64_t at_us, std::int64_t index) override;
   void finished(std::uint64_t id, std::int64_t at_us) override;
+  void committed(std::uint64_t block, std::uint64_t parent, std::int64_t depth, std::int64_t at_us) override;
+  void evicted(std::uint64_t block, std::int64_t at_us) override;
 
   EngineOptions options_;
   trace::ReplicaModel model_;
@@ -87,6 +106,8 @@ class Engine : private trace::ReplicaSink {
   asio::io_context& context_;
   asio::steady_timer step_timer_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Job>> jobs_;
+  std::optional<CacheLog> cache_log_;
+  std::shared_ptr<const Job> committing_;  ///< whose blocks were stored last
   std::uint64_t last_id_ = 0;
   std::int64_t requests_ = 0;
 };

@@ -2,12 +2,16 @@
 // prefixes in a cache of the real size, and says so in its usage and metrics.
 #include <csignal>
 #include <cstdio>
+#include <memory>
+#include <random>
 #include <string>
+#include <utility>
 
 #include "absl/flags/flag.h"
 #include "common/asio.hpp"
 #include "common/flags.hpp"
 #include "engine/engine.hpp"
+#include "engine/publisher.hpp"
 #include "engine/server.hpp"
 
 ABSL_FLAG(std::string, address, "127.0.0.1", "IP address to listen on");
@@ -26,6 +30,11 @@ ABSL_FLAG(double, error_rate, 0.0, "share of requests answered with 500");
 ABSL_FLAG(double, hang_rate, 0.0, "share of requests never answered");
 ABSL_FLAG(std::int64_t, crash_after, 0, "die without a word at request number n; 0: never");
 ABSL_FLAG(std::uint64_t, seed, 1, "of the injected failures");
+ABSL_FLAG(std::string, events, "", "publish KV events over ZeroMQ here, e.g. tcp://*:5557; port 0 takes a free one");
+ABSL_FLAG(std::string, events_replay, "", "answer requests for past KV events here, e.g. tcp://*:5558");
+ABSL_FLAG(std::string, events_form, "map", "array: as vLLM sends them up to 0.23; map: as from 0.26 on");
+ABSL_FLAG(std::string, events_topic, "", "topic of the KV events");
+ABSL_FLAG(double, events_drop, 0.0, "share of batches of KV events that get lost; a replay has them");
 ABSL_FLAG(std::int64_t, drain_seconds, 10, "how long SIGTERM waits for running answers");
 
 namespace warmroute::examples {
@@ -63,11 +72,47 @@ Result<EngineOptions> options_from_flags() {
   return options;
 }
 
+/// returns: where the engine's cache is reported; null when no flag asks for it. errors: invalid_value, and as Publisher::open.
+Result<std::unique_ptr<Publisher>> publisher_from_flags() {
+  PublisherOptions options;
+  options.events = absl::GetFlag(FLAGS_events);
+  options.replay = absl::GetFlag(FLAGS_events_replay);
+  options.topic = absl::GetFlag(FLAGS_events_topic);
+  options.drop_rate = absl::GetFlag(FLAGS_events_drop);
+  options.seed = absl::GetFlag(FLAGS_seed);
+  const std::string form = absl::GetFlag(FLAGS_events_form);
+  options.topic_in_replay = form == "map";
+  const auto bad = [](const char* what) { return Error{Code::invalid_value, what, kNoOffset}; };
+  if (form != "array" && form != "map") return bad("--events-form is none of array, map");
+  if (!(options.drop_rate >= 0 && options.drop_rate <= 1)) return bad("--events-drop is not 0 to 1");
+  if (options.events.empty()) {
+    if (!options.replay.empty()) return bad("--events-replay needs --events");
+    return std::unique_ptr<Publisher>();
+  }
+  auto opened = Publisher::open(options);
+  if (!opened) return Error{opened.error().code, "--events: " + opened.error().message, kNoOffset};
+  return opened;
+}
+
+void report_cache(Engine& engine, Publisher& publisher) {
+  std::random_device entropy;  // each life of an engine has ids of its own
+  const std::uint64_t seed = std::uint64_t{entropy()} << 32 | entropy();
+  const auto form = absl::GetFlag(FLAGS_events_form) == "array" ? EventForm::array : EventForm::map;
+  engine.report_cache(form, seed, [&publisher](std::string batch) { publisher.publish(std::move(batch)); });
+  std::printf("events on %s%s%s\n", publisher.events().c_str(), publisher.replay().empty() ? "" : ", replay on ",
+              publisher.replay().c_str());
+}
+
 int run() {
   const auto options = options_from_flags();
   if (!options) {
     std::fprintf(stderr, "warmroute-engine: %s\n", options.error().message.c_str());
     return 2;
+  }
+  const auto publisher = publisher_from_flags();
+  if (!publisher) {
+    std::fprintf(stderr, "warmroute-engine: %s\n", publisher.error().message.c_str());
+    return publisher.code() == Code::io ? 1 : 2;
   }
   asio::io_context context{1};
   Engine engine{context, *options};
@@ -80,6 +125,7 @@ int run() {
   std::printf("warmroute-engine %s: %s on %s:%u, %s, time scale %g\n", options->name.c_str(), options->model.c_str(),
               absl::GetFlag(FLAGS_address).c_str(), unsigned{*port}, absl::GetFlag(FLAGS_profile).c_str(),
               options->time_scale);
+  if (*publisher != nullptr) report_cache(engine, **publisher);
   std::fflush(stdout);
 
   asio::signal_set signals{context, SIGINT, SIGTERM};

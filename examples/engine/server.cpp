@@ -179,6 +179,12 @@ Awaitable<bool> Server::serve_request(tcp::socket& socket, const HttpRequest& re
     co_return co_await send(socket, request, http::status::ok, std::move(page),
                             "text/plain; version=0.0.4; charset=utf-8");
   }
+  if (is_post && path == "/reset_prefix_cache") {
+    const bool is_clear = engine_.clear_cache();
+    const auto status = is_clear ? http::status::ok : http::status::conflict;
+    std::string body = is_clear ? "" : openai_error("requests are running", "invalid_request_error", "busy");
+    co_return co_await send(socket, request, status, std::move(body));
+  }
   if (is_post && path == "/tokenize") {
     auto answer = tokenize(request.body());
     const auto status = answer ? http::status::ok : http::status::bad_request;
@@ -215,8 +221,13 @@ Server::Order Server::read_order(BodyApi api, const ParsedBody& body) const {
   order.output_tokens = is_embedding ? 1 : body.max_output_tokens.value_or(options.default_output_tokens);
   std::vector<SequenceHash> chain(body.blocks.size());
   sequence_hashes(body.blocks, chain);
-  order.blocks.reserve(chain.size());
-  for (const SequenceHash hash : chain) order.blocks.push_back(to_u64(hash));
+  order.prompt.blocks.reserve(chain.size());
+  for (const SequenceHash hash : chain) order.prompt.blocks.push_back(to_u64(hash));
+  if (engine_.reports_cache()) {
+    order.prompt.token_ids.assign(body.token_ids.begin(), body.token_ids.end());
+    order.prompt.adapter = body.adapter;
+    order.prompt.cache_salt = body.cache_salt;
+  }
   for (std::size_t i = 0; is_embedding && i < body.prompt_ends.size(); ++i) {
     const std::size_t begin = i == 0 ? 0 : body.prompt_ends[i - 1];
     const auto ids = body.all_token_ids.subspan(begin, body.prompt_ends[i] - begin);
@@ -248,7 +259,7 @@ Awaitable<bool> Server::serve_completion(tcp::socket& socket, const HttpRequest&
   if (fate == Fate::hang) {
     job = std::make_shared<Job>(context_);  // never queued: it changes only when the client leaves
   } else {
-    job = engine_.submit(order.blocks, order.input_tokens, order.output_tokens);
+    job = engine_.submit(std::move(order.prompt), order.input_tokens, order.output_tokens);
   }
   if (job == nullptr) {
     const std::string message = "this model's maximum context length is " + std::to_string(engine_.max_model_tokens()) +

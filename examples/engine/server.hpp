@@ -32,7 +32,7 @@ class Server {
   /// What one completion request asks for, apart from its body.
   struct Order {
     AnswerShape shape;
-    std::vector<std::uint64_t> blocks;  ///< sequence hashes of the first prompt's whole blocks
+    Prompt prompt;  ///< the first one
     std::int64_t input_tokens = 0;
     std::int64_t output_tokens = 0;
     std::vector<std::uint64_t> embedding_seeds;  ///< one per prompt

@@ -1,6 +1,8 @@
 /// A blocking HTTP client of few lines, and an engine on a thread of its own.
 #pragma once
 
+#include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -23,7 +25,9 @@ inline EngineOptions test_options(std::int64_t token_us = 10) {
 
 class RunningEngine {
  public:
-  explicit RunningEngine(const EngineOptions& options) : engine_(context_, options), server_(context_, engine_) {
+  explicit RunningEngine(const EngineOptions& options, const std::function<void(Engine&)>& prepare = {})
+      : engine_(context_, options), server_(context_, engine_) {
+    if (prepare) prepare(engine_);
     const auto port = server_.listen("127.0.0.1", 0);
     port_ = port ? *port : std::uint16_t{0};
     thread_ = std::thread([this] { context_.run(); });
@@ -37,6 +41,12 @@ class RunningEngine {
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   void shut_down(std::chrono::seconds drain) {
     asio::post(context_, [this, drain] { server_.shut_down(drain); });
+  }
+  /// returns: how many blocks its cache holds, between two steps.
+  [[nodiscard]] std::int64_t cached_blocks() {
+    std::promise<std::int64_t> answer;
+    asio::post(context_, [&] { answer.set_value(engine_.cached_blocks()); });
+    return answer.get_future().get();
   }
   /// Waits until the server has ended by itself.
   void join() {
