@@ -211,6 +211,8 @@ KvFault KvEventDecoder::Impl::check_stored() {
   if (draft.has(Field::extra_keys) && draft.extra_count != 0 && draft.extra_count != draft.ids_count) {
     return KvFault::bad_type;
   }
+  // No engine sends both; the hashes of such blocks would have to hold both.
+  if (draft.event.wide_tokens && draft.extra_count != 0) return KvFault::token_range;
   return check_chain();
 }
 

@@ -67,14 +67,19 @@ bool read_list_item(PackReader reader, ExtraItem& item) noexcept {
   return true;
 }
 
-// One entry of one block. Bare strings (untagged, up to vLLM 0.30) say by their place what they are: the adapter, image identifiers up
-// to 0.18, and the salt, last and at the prompt's first block only. A name of an image that is taken for a salt still separates.
-ExtraItem read_item(PackReader& reader, std::string_view lora_name, bool salt_here, bool last) noexcept {
+// One entry of one block. Bare strings (untagged, up to vLLM 0.30) say by their place what they are: the adapter first, then image
+// identifiers up to 0.18, and the salt last, at the prompt's first block only; it may be spelled as the adapter is. A name of an image that is taken for a salt still separates.
+struct ItemPlace {
+  std::string_view lora_name;
+  bool salt_here;  // in the prompt's first block
+  bool first, last;
+};
+ExtraItem read_item(PackReader& reader, const ItemPlace& place) noexcept {
   const std::uint8_t* const start = reader.at();
   ExtraItem item;
   if (std::string_view text; reader.read_text(text) == KvFault::none) {
-    if (!text.empty() && text == lora_name) return {ExtraItem::adapter, text, 0};
-    if (salt_here && last && !is_digest(text)) return {ExtraItem::salt, text, 0};
+    if (place.first && !text.empty() && text == place.lora_name) return {ExtraItem::adapter, text, 0};
+    if (place.salt_here && place.last && !is_digest(text)) return {ExtraItem::salt, text, 0};
     return {ExtraItem::object, text, object_hash(text)};
   }
   const bool known = read_list_item(reader, item);
@@ -100,8 +105,8 @@ void KvEventDecoder::Impl::find_identity() {
   PackReader reader(e.extra_keys);
   if (!e.extra_keys.empty() && reader.read_array(entries) == KvFault::none && entries != 0 &&
       reader.read_array(items) == KvFault::none) {
-    for (; items != 0; --items) {
-      const ExtraItem item = read_item(reader, e.lora_name, e.at_root(), items == 1);
+    for (std::uint32_t i = 0; i < items; ++i) {
+      const ExtraItem item = read_item(reader, {e.lora_name, e.at_root(), i == 0, i + 1 == items});
       if (item.kind == ExtraItem::salt && e.cache_salt.empty()) e.cache_salt = item.text;
       if (item.kind == ExtraItem::adapter && e.adapter.empty()) e.adapter = item.text;
     }
@@ -145,8 +150,9 @@ std::uint64_t KvEventDecoder::Impl::objects_of(PackReader& extra_keys, bool firs
     return 0;
   }
   objects.resize_down(0);
-  for (; items != 0; --items) {
-    const ExtraItem item = read_item(extra_keys, draft.event.lora_name, first && draft.event.at_root(), items == 1);
+  for (std::uint32_t i = 0; i < items; ++i) {
+    const ExtraItem item =
+        read_item(extra_keys, {draft.event.lora_name, first && draft.event.at_root(), i == 0, i + 1 == items});
     if (item.kind == ExtraItem::object) objects.push(item.hash);
   }
   if (objects.size() <= 1) return objects.size() == 0 ? 0 : *objects.data();
@@ -202,8 +208,8 @@ void KvEventDecoder::Impl::hash_extra_blocks(std::span<const std::uint32_t> run,
       continue;
     }
     objects.resize_down(0);
-    for (; items != 0; --items) {
-      const ExtraItem item = read_item(reader, e.lora_name, i == 0 && e.at_root(), items == 1);
+    for (std::uint32_t k = 0; k < items; ++k) {
+      const ExtraItem item = read_item(reader, {e.lora_name, i == 0 && e.at_root(), k == 0, k + 1 == items});
       if (item.kind == ExtraItem::object) objects.push(item.hash);
     }
     if (objects.size() == 0) continue;

@@ -160,6 +160,14 @@ TEST(KvEvents, TaggedAndUntaggedExtraKeysSeparateAlike) {
   EXPECT_EQ(bare[1], u64(hashes_of(plain.tokens, 4))[1]);
 }
 
+TEST(KvEvents, ASaltThatIsSpelledAsTheAdapterIsStillASalt) {
+  Stored s{.ids = {1}, .tokens = count_from(1, 4), .lora_name = "a"};
+  s.extra_keys = Pack().array(1).array(2).text("a").text("a").str();
+  EXPECT_EQ(Source().blocks(s.as_array()), u64(hashes_of(s.tokens, 4, {kDynamoHashSeed, "a", "a", {}, false})));
+  s.extra_keys = Pack().array(1).array(1).text("a").str();
+  EXPECT_EQ(Source().blocks(s.as_array()), u64(hashes_of(s.tokens, 4, {kDynamoHashSeed, "a", {}, {}, false})));
+}
+
 TEST(KvEvents, WhateverIsInExtraKeysSeparates) {
   // Each of these is another block than all the others, though their tokens are the same (image placeholders, for instance).
   const std::vector<std::string> keys = {
@@ -351,6 +359,10 @@ TEST(KvEvents, WideTokenIdsAreKeptWhereWantedAndMatchNothingElse) {
     for (int b = 0; b < 8; ++b) bytes.push_back(static_cast<char>(tokens[t] >> (8 * b) & 0xff));
   }
   EXPECT_EQ(to_u64(e.blocks[1]), XXH3_64bits_withSeed(bytes.data(), bytes.size(), kDynamoHashSeed));
+
+  Stored with_keys = s;
+  with_keys.extra_keys = Pack().array(3).nil().nil().array(1).text("image").str();
+  EXPECT_EQ(source.refused(with_keys.as_array()), KvFault::token_range);
 
   Stored pairs{.ids = {1, 2}, .tokens = count_from(1, 9), .pairs = true};
   const auto eagle = source.blocks(pairs.as_array());
