@@ -159,7 +159,7 @@ struct KvEventOptions {
   /// units: tokens; 0: as block_size. Known from the engine's metrics or configuration; events of another size are refused
   /// (KvUse::block_size). A multiple of block_size, at most kMaxEngineParts of it: blocks are cut into ours, which get names that follow from
   /// the engine's. A divisor: they are joined to ours, which are called by their last part; the decoder then remembers every block of the
-  /// engine, up to a million, in at most 80 bytes each.
+  /// engine, up to a million, in 64 to 128 bytes and its tokens.
   std::uint32_t engine_block_size = 0;
   std::uint64_t hash_seed = kDynamoHashSeed;
   std::string_view isolation_key{};  ///< where the engine serves one tenant alone
@@ -190,7 +190,7 @@ struct KvCounters {
 
 /// Decodes payloads of one publisher, i.e. of one rank: it remembers what kind its attention groups are, and its salted prompts.
 /// threads: one at a time. alloc: none once it has seen payloads of the size (scratch above 16 MiB is given back); errors allocate a message.
-/// cost: bench_kv_events.
+/// cost: 45 ns per block of 16 tokens in runs, 205 ns for an event of one block, hashes included (bench_kv_events).
 class KvEventDecoder {
  public:
   KvEventDecoder();
