@@ -1,3 +1,4 @@
+/* clang-format off: laid out by hand */
 /* warmroute: decides, inside your process, which LLM replica serves a request. The C interface.
  *
  *   1 Library      versions, status, errors, strings
@@ -5,23 +6,24 @@
  *   3 Ring         consistent hashing with weights and bounded load
  *   4 Policy       every knob
  *   5 Replicas     a router's members, their health, signals and cache events
- *   6 Requests     what is asked: token ids, block hashes, or a JSON body
- *   7 Routing      route, peek, explain, tickets; one by one and in batches
- *   8 Observation  statistics, Prometheus text
+ *   6 Engines      what engines publish, over your transport: KV event messages, metrics pages
+ *   7 Requests     what is asked: token ids, block hashes, or a JSON body
+ *   8 Routing      route, peek, explain, tickets; one by one and in batches
+ *   9 Observation  statistics, Prometheus text
  *
  * Rules that hold everywhere:
  * - Calls that can fail return a wr_status; 0 is success. The optional last argument `err` (NULL is fine) then says what is wrong,
  *   where, and what to do. On failure every other output is as it was and nothing needs to be freed. Nothing is thrown or printed.
  * - A struct begins with `struct_size`; start from its WR_..._INIT. Fields are only ever added at the end: an older caller's shorter
  *   struct is read as if the rest had its INIT value, a newer caller's longer one is refused (unsupported) only if it sets what this library does not know.
- *   Leave `reserved` members 0: some become fields. Of an output, what the library does not know stays as it was; 0 where there is no INIT.
+ *   Leave `reserved` members 0: some become fields. Of an output, what the library does not know stays as it was; in statistics and policies it becomes 0.
  * - Outcomes that policy foresees ("no replica is up") are verdicts of a wr_decision, not failures.
  * - Times are nanoseconds of one monotonic clock of yours, passed in; the library reads none. It opens no socket and starts no thread.
  * - Strings are (pointer, size), need no terminating NUL, and are read during the call only.
  * - A `const` handle may be used by any number of threads at once; a mutable one by one at a time, unless its call says "threads: any".
  *   `_free` takes NULL, and nothing may use the handle at that time or later.
- * - "Hot" calls wait for no writer and allocate nothing once warm, but for prompts never seen and for repairs of what was believed of a cache
- *   (fewer cached tokens than predicted, a request that failed before its first token).
+ * - "Hot" calls wait for no writer. Once warm they allocate for what is new alone: blocks never seen, more requests in flight or longer prompts
+ *   than ever before; and to repair what was believed of a cache (fewer cached tokens than predicted, a request that failed before its first token).
  * - Enumerations travel as uint32_t, status as int32_t; numbers are fixed and only appended: tolerate unknown ones.
  */
 #ifndef WARMROUTE_H
@@ -407,7 +409,7 @@ typedef struct wr_router_options {
   uint64_t placement_queue;
   uint64_t max_path_blocks; /* of a prompt; what is behind is neither matched nor kept */
   wr_log_fn log;            /* NULL: none */
-  void* log_user;
+  void* log_user;           /* handed to `log`; must outlive the router, wr_router_free logs, too */
   uint64_t reserved[4];
 } wr_router_options;
 #define WR_ROUTER_OPTIONS_INIT                                                                                       \
@@ -436,7 +438,7 @@ typedef struct wr_label {
 typedef struct wr_replica_spec {
   uint32_t struct_size;
   uint32_t dp_rank;
-  wr_str name;
+  wr_str name;    /* name, pool and ring_id: UTF-8 without control characters, at most 1024 bytes */
   wr_str pool;    /* the model it serves; empty serves every model that has no pool of its own */
   wr_str ring_id; /* stable slot name; empty = the name, with "/<dp_rank>" behind it for ranks above 0 */
   uint32_t role;
@@ -468,7 +470,8 @@ WR_API wr_status wr_router_add_replica(wr_router* router, const wr_replica_spec*
                                        wr_error* err);
 /** The replica and what is believed of its cache go at once; its tickets stay valid. errors: stale. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_remove_replica(wr_router* router, wr_replica_id replica, int64_t now_ns, wr_error* err);
-/** Changes all but name, dp_rank and pool in place: fill the whole spec anew, its health too, or a replica that is down comes up.
+/** Changes all but name, dp_rank, pool and health in place: fill the whole spec anew. `health` and `health_reason` are not taken over: they come
+    from probes, specs from configuration, and wr_router_set_health alone changes them.
     errors: stale, invalid_argument, out_of_range (role, health). threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_update_replica(wr_router* router, wr_replica_id replica, const wr_replica_spec* spec,
                                           int64_t now_ns, wr_error* err);
@@ -528,6 +531,10 @@ WR_API wr_status wr_router_blocks_stored(wr_router* router, wr_replica_id replic
 /** Removed, in any order; unknown names are skipped. `*removed` (NULL is fine): how many were held. errors: stale, unsupported. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_blocks_removed(wr_router* router, wr_replica_id replica, uint32_t tier, const uint64_t* ids,
                                           size_t count, int64_t now_ns, size_t* removed, wr_error* err);
+/** Blocks that it named before are on `tier`, too (offloaded, say); their content is not told again. `*known` (NULL is fine): how many of the names
+    are known. errors: stale, unsupported (role prefill), out_of_range (tier). threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_blocks_also_on(wr_router* router, wr_replica_id replica, uint32_t tier, const uint64_t* ids,
+                                          size_t count, int64_t now_ns, size_t* known, wr_error* err);
 /** The engine restarted or dropped its cache: what is known of it goes, its load stays. errors: stale. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_clear_cache(wr_router* router, wr_replica_id replica, int64_t now_ns, wr_error* err);
 
@@ -552,7 +559,217 @@ WR_API wr_status wr_router_export_caches(const wr_router* router, const uint8_t*
 WR_API wr_status wr_router_import_caches(wr_router* router, const uint8_t* bytes, size_t size, const uint8_t* key,
                                          int64_t now_ns, int64_t away_ns, wr_cache_import_report* report, wr_error* err);
 
-/* ==================================================================== 6 Requests */
+/* ==================================================================== 6 Engines */
+
+/* For callers who bring the messages themselves; nothing in here opens a socket. */
+
+/** One publisher of KV events, i.e. one rank of one engine, and the replica whose cache it tells of: numbers are checked, a gap is filled from the
+    engine's replay or ends in a cleared cache, a restart clears at once, blocks whose parent is missing wait for it. Events reach the router in
+    the order of their numbers, each once. Of vLLM and SGLang, every wire form in use. threads: one at a time, beside any use of the router.
+    lifetime: the router must outlive it. */
+typedef struct wr_kv_source wr_kv_source;
+
+/** Where frames come from, by ZeroMQ's names. */
+enum {
+  WR_KV_SUBSCRIBER = 0, /* [topic, seq, payload]: wr_kv_source_live */
+  WR_KV_DEALER = 1,     /* replay: an empty delimiter, then as REQ */
+  WR_KV_REQ = 2         /* replay: [seq, payload], or [topic, seq, payload] */
+};
+/** What happened to a source. */
+enum {
+  WR_KV_NOTICE_GAP = 0,             /* messages from..to did not come */
+  WR_KV_NOTICE_REPLAY_COMPLETE = 1, /* from..to are applied, the gap is closed */
+  WR_KV_NOTICE_RESYNC = 2,          /* the cache was cleared: from..to are lost for good; `reason` says why */
+  WR_KV_NOTICE_RESTART = 3,         /* numbers went back from `from` to `to`: a new engine; the cache was cleared */
+  WR_KV_NOTICE_CLEARED = 4,         /* the engine dropped its cache */
+  WR_KV_NOTICE_ORPHAN = 5,          /* `block` waits for its `parent` */
+  WR_KV_NOTICE_ORPHAN_ATTACHED = 6,
+  WR_KV_NOTICE_ORPHAN_DROPPED = 7, /* `from` blocks: too many wait, or too long */
+  WR_KV_NOTICE_BAD_EVENT = 8,      /* one event of message `from` was refused: `fault` */
+  WR_KV_NOTICE_BAD_MESSAGE = 9,    /* message `from` could not be decoded: `fault`; the cache was cleared */
+  WR_KV_NOTICE_BLOCK_SIZE = 10,    /* blocks of `from` tokens where `to` are expected: refused; see engine_block_size */
+  WR_KV_NOTICE_UNKNOWN_BLOCK = 11  /* `block` was said to be on another tier, but nobody knows what it is */
+};
+enum {
+  WR_KV_RESYNC_NONE = 0,
+  WR_KV_RESYNC_GAP_WITHOUT_REPLAY = 1,
+  WR_KV_RESYNC_REPLAY_OVERRUN = 2, /* the engine no longer has them, or never published them */
+  WR_KV_RESYNC_REPLAY_TIMEOUT = 3,
+  WR_KV_RESYNC_TOO_MUCH_HELD = 4, /* more live messages came meanwhile than max_held_bytes */
+  WR_KV_RESYNC_BAD_MESSAGE = 5
+};
+/** returns: the name of a wr_kv_notice's `fault`, e.g. "truncated"; "unknown". lifetime: static. threads: any. since: 0.1.0 */
+WR_API const char* wr_kv_fault_name(uint32_t fault);
+
+typedef struct wr_kv_notice {
+  uint32_t struct_size; /* what this library fills; read no further */
+  uint32_t kind;        /* WR_KV_NOTICE_... */
+  uint32_t reason;      /* WR_KV_RESYNC_... */
+  uint32_t fault;       /* 0 = none */
+  uint64_t from;
+  uint64_t to;
+  uint64_t block; /* the engine's names */
+  uint64_t parent;
+  uint64_t reserved[4];
+} wr_kv_notice;
+/** Called on the thread that calls into the source; must not call back into that source. `notice` lives until it returns. */
+typedef void (*wr_kv_notice_fn)(void* user, const wr_kv_notice* notice);
+
+typedef struct wr_kv_source_options {
+  uint32_t struct_size;
+  uint32_t abi_version;
+  uint32_t block_size; /* 0: block size and hash seed of the policy in force. After a policy with others the source must be made anew */
+  uint32_t engine_block_size; /* 0: as block_size. Else a multiple of it, at most 128 times (blocks are cut), or a divisor (they are joined) */
+  uint64_t hash_seed;         /* where block_size is not 0 */
+  wr_str isolation_key;       /* where the engine serves one tenant alone */
+  uint32_t replay;            /* 1: the engine answers replay requests */
+  uint32_t replay_attempts;   /* replays are lossy: a hole is asked for again, so often in a row; then it is lost for good; at least 1 */
+  int64_t replay_timeout_ns;  /* per attempt, from its last message */
+  uint64_t max_message_bytes; /* of one payload; larger ones are bad messages; below 2^32 */
+  uint64_t max_held_bytes;    /* of live messages that wait for a replay */
+  uint64_t max_orphan_blocks;
+  int64_t orphan_age_ns;
+  wr_kv_notice_fn notice; /* NULL: none */
+  void* notice_user;      /* handed to `notice`; must outlive the source */
+  uint64_t reserved[6];
+} wr_kv_source_options;
+#define WR_KV_SOURCE_OPTIONS_INIT                                                                                           \
+  {sizeof(wr_kv_source_options), WR_ABI_VERSION, 0, 0, WR_DYNAMO_HASH_SEED, WR_STR_INIT, 0, 3, 2000000000, 16777216u, 16777216u, \
+   4096, 30000000000, NULL, NULL, {0, 0, 0, 0, 0, 0}}
+
+enum {
+  WR_KV_STATE_WAITING = 0,  /* no message yet */
+  WR_KV_STATE_LIVE = 1,     /* every message since the start or the last resync is applied */
+  WR_KV_STATE_REPLAYING = 2 /* unsure: a gap is being filled */
+};
+typedef struct wr_kv_source_status {
+  uint32_t struct_size;
+  uint32_t state; /* WR_KV_STATE_... */
+  uint64_t next;  /* the number that is expected */
+  int64_t unsure_since_ns; /* while replaying */
+  int64_t last_event_ns;   /* when the last live message came */
+  uint64_t messages;
+  uint64_t replayed;
+  uint64_t duplicates;
+  uint64_t gaps;
+  uint64_t resyncs;
+  uint64_t restarts;
+  uint64_t bad_messages;
+  uint64_t bad_events;
+  uint64_t unknown_removes; /* blocks said to be removed that were not known there */
+  uint64_t orphan_blocks;   /* waiting now */
+  uint64_t held_bytes;      /* waiting now */
+  uint64_t blocks_stored;   /* in events for this router */
+  uint64_t blocks_removed;
+  uint64_t reserved[8];
+} wr_kv_source_status;
+#define WR_KV_SOURCE_STATUS_INIT \
+  {sizeof(wr_kv_source_status), WR_KV_STATE_WAITING, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0}}
+
+/** `options` NULL: the defaults. The replica's cache is its events' from the first one on. If it is removed, free the source: further messages are
+    read and change nothing. errors: stale, invalid_argument, abi_mismatch, out_of_memory. since: 0.1.0 */
+WR_API wr_status wr_kv_source_new(wr_router* router, wr_replica_id replica, const wr_kv_source_options* options,
+                                  wr_kv_source** out, wr_error* err);
+/** since: 0.1.0 */
+WR_API void wr_kv_source_free(wr_kv_source* source);
+/** A message from the publisher, in the order in which they came. shape: frames[count] of WR_KV_SUBSCRIBER; what must wait is copied.
+    errors: malformed (as many frames, seq of 8 bytes), value_out_of_range (seq): dropped, and missed when the next one comes. A payload that
+    cannot be decoded is no failure of the call: the cache is cleared, a notice and bad_messages tell. alloc: while orphans or held messages wait.
+    since: 0.1.0 */
+WR_API wr_status wr_kv_source_live(wr_kv_source* source, const wr_str* frames, size_t count, int64_t now_ns, wr_error* err);
+/** A message from the replay socket, the one that ends the replay included. `socket`: WR_KV_DEALER or WR_KV_REQ. Those that nobody waits for are
+    dropped. errors: as live; out_of_range (socket). since: 0.1.0 */
+WR_API wr_status wr_kv_source_replayed(wr_kv_source* source, uint32_t socket, const wr_str* frames, size_t count,
+                                       int64_t now_ns, wr_error* err);
+/** Whether a replay is to be requested now: *wanted = 1 once per attempt, and *from is the number to request from (8 bytes, big-endian, on the
+    wire); else *wanted = 0 and *from stays. Ask after live, replayed and advance. errors: invalid_argument. since: 0.1.0 */
+WR_API wr_status wr_kv_source_wants_replay(wr_kv_source* source, uint32_t* wanted, uint64_t* from, wr_error* err);
+/** Timeouts of replays and orphans. Call it about as often as replay_timeout_ns. since: 0.1.0 */
+WR_API wr_status wr_kv_source_advance(wr_kv_source* source, int64_t now_ns, wr_error* err);
+/** errors: invalid_argument. since: 0.1.0 */
+WR_API wr_status wr_kv_source_read_status(const wr_kv_source* source, wr_kv_source_status* out, wr_error* err);
+
+/** Reads metrics pages (Prometheus text 0.0.4, 1.0.0, OpenMetrics) of vLLM, SGLang, TensorRT-LLM, Triton, TGI and llama.cpp, one after another, of any
+    number of engines, in scratch memory that it keeps. threads: one page at a time. */
+typedef struct wr_metrics wr_metrics;
+
+/** What one page was. lifetime: `engine` until the next parse or the end. */
+typedef struct wr_metrics_reading {
+  uint32_t struct_size;
+  uint32_t reserved0;
+  wr_str engine;      /* whose metrics they are: "vllm", "sglang", "trtllm", "triton-trtllm", "tgi", "llamacpp", or of a table of yours */
+  size_t rank_count;  /* by (model, rank) */
+  size_t skipped_lines; /* malformed, of bad rank, or beyond a limit */
+  uint64_t reserved[4];
+} wr_metrics_reading;
+#define WR_METRICS_READING_INIT {sizeof(wr_metrics_reading), 0, WR_STR_INIT, 0, 0, {0, 0, 0, 0}}
+
+enum { WR_PREFIX_UNIT_UNKNOWN = 0, WR_PREFIX_UNIT_TOKENS = 1, WR_PREFIX_UNIT_BLOCKS = 2 };
+/** What a page says of one data-parallel rank. What it does not say, or says as NaN, negative or absurd, is WR_UNKNOWN, the doubles too; never 0. */
+typedef struct wr_metrics_rank {
+  uint32_t struct_size;
+  uint32_t prefix_unit; /* WR_PREFIX_UNIT_..., of hits and queries */
+  int64_t dp_rank;      /* as labelled; WR_UNKNOWN: no label */
+  wr_str model;         /* empty: no label. lifetime: until the next parse or the end */
+  int64_t waiting;
+  int64_t running;
+  double kv_usage; /* 0..1 */
+  int64_t prefix_hits; /* counters since the engine's start */
+  int64_t prefix_queries;
+  double prefix_hit_rate; /* 0..1, as the engine computes it, over its own window */
+  int64_t block_tokens;
+  int64_t block_count;
+  int64_t lora_max;
+  int64_t ttft_count; /* counter: first tokens */
+  double ttft_sum_s;
+  uint64_t reserved[8];
+} wr_metrics_rank;
+#define WR_METRICS_RANK_INIT                                                                                               \
+  {sizeof(wr_metrics_rank), WR_PREFIX_UNIT_UNKNOWN, WR_UNKNOWN, WR_STR_INIT, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, \
+   WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, {0, 0, 0, 0, 0, 0, 0, 0}}
+
+/** Whose signals a rank's are. */
+typedef struct wr_metrics_target {
+  uint32_t struct_size;
+  uint32_t reserved0;
+  wr_replica_id replica;
+  int64_t dp_rank; /* WR_UNKNOWN: the only rank of the page, whatever its label */
+  wr_str model;    /* empty: any */
+  uint64_t reserved[2];
+} wr_metrics_target;
+#define WR_METRICS_TARGET_INIT {sizeof(wr_metrics_target), 0, WR_NO_REPLICA_INIT, WR_UNKNOWN, WR_STR_INIT, {0, 0}}
+
+typedef struct wr_metrics_applied {
+  uint32_t struct_size;
+  uint32_t reserved0;
+  uint64_t signals;         /* taken by the router */
+  uint64_t refused;         /* by it, e.g. of a replica that was removed */
+  uint64_t unmatched_ranks; /* of the page, with no target or with several */
+  uint64_t reserved[2];
+} wr_metrics_applied;
+#define WR_METRICS_APPLIED_INIT {sizeof(wr_metrics_applied), 0, 0, 0, 0, {0, 0}}
+
+/** errors: out_of_memory. since: 0.1.0 */
+WR_API wr_status wr_metrics_new(wr_metrics** out, wr_error* err);
+/** since: 0.1.0 */
+WR_API void wr_metrics_free(wr_metrics* metrics);
+/** Adds a table of metrics' names, or replaces the one of the same engine; what was read is forgotten. JSON: one object with the members
+    of EngineMetricsTable in warmroute/ingest/engine_metrics.hpp. errors: invalid_json, not_an_object, too_large (256 KiB), invalid_argument (every fault named). since: 0.1.0 */
+WR_API wr_status wr_metrics_set_table(wr_metrics* metrics, wr_str json, wr_error* err);
+/** Reads one page; it is copied. `engine`: which table to read by; empty: the one whose metrics are on the page. errors: malformed (HTML, JSON,
+    compressed), not_found (no known metrics), invalid_argument (of several engines and none named; no such table), too_large (16 MiB): the parser
+    then holds nothing. alloc: none once it has seen a page of the size. since: 0.1.0 */
+WR_API wr_status wr_metrics_parse(wr_metrics* metrics, wr_str page, wr_str engine, wr_metrics_reading* out, wr_error* err);
+/** One rank of the page that was read last. errors: out_of_range. since: 0.1.0 */
+WR_API wr_status wr_metrics_read_rank(const wr_metrics* metrics, size_t rank, wr_metrics_rank* out, wr_error* err);
+/** Gives each rank's known values to its replica as signals, as of `now_ns` (of the scrape). shape: `stride` bytes from one target to the next. A rank
+    without label is a sole target's, whatever its dp_rank. `applied`: NULL is fine. What a replica refuses is counted, not a failure.
+    errors: invalid_argument, out_of_range (dp_rank). threads: any, of the router. since: 0.1.0 */
+WR_API wr_status wr_router_apply_metrics(wr_router* router, const wr_metrics* metrics, const wr_metrics_target* targets,
+                                         size_t count, size_t stride, int64_t now_ns, wr_metrics_applied* applied,
+                                         wr_error* err);
+
+/* ==================================================================== 7 Requests */
 
 enum { WR_BLOCKS_TOKENS = 0, WR_BLOCKS_TEXT = 1 };
 
@@ -569,16 +786,17 @@ typedef struct wr_request {
   size_t token_count;
   const uint64_t* block_hashes;
   size_t block_count;
-  int64_t input_tokens; /* WR_UNKNOWN: ids, else learned bytes per token */
-  int64_t prompt_bytes; /* canonical; WR_UNKNOWN */
-  int64_t max_output_tokens;
+  /* 0 is unknown, too, so that a request of zeros with its struct_size set is a sound one. */
+  int64_t input_tokens; /* of all prompts; 0 or WR_UNKNOWN: what token_ids or blocks say, else prompt_bytes by learned bytes per token */
+  int64_t prompt_bytes; /* of all canonical prompts; 0 or WR_UNKNOWN */
+  int64_t max_output_tokens; /* 0 or WR_UNKNOWN: no limit named */
   int64_t deadline_ns; /* carried for later policies */
   uint32_t class_id;   /* echoed */
   int32_t priority;
   uint32_t stream;
   uint32_t excluded_count;
   const wr_replica_id* excluded; /* never chosen: what a retry has tried */
-  wr_replica_id pinned;          /* only this one may be chosen */
+  wr_replica_id pinned;          /* only this one may be chosen; generation 0 (no replica has it): none is pinned */
   uint64_t reserved[4];
 } wr_request;
 #define WR_REQUEST_INIT                                                                                               \
@@ -608,7 +826,7 @@ typedef struct wr_body_options {
   uint32_t isolation;
   uint64_t hash_seed;
   wr_tokenizer_fn tokenizer; /* NULL: without ids in the body, blocks are of text */
-  void* tokenizer_user;
+  void* tokenizer_user;      /* handed to `tokenizer`; must live until the call that was given these options returns */
   wr_str tenant;  /* from the verified key */
   wr_str adapter; /* yours; beats the body's */
   uint64_t reserved[4];
@@ -644,12 +862,15 @@ typedef struct wr_body {
   size_t token_count;
   size_t prompt_count;
   int64_t input_tokens; /* sum over all prompts, or WR_UNKNOWN */
-  size_t prompt_bytes;
+  size_t prompt_bytes; /* canonical, sum over all prompts; 4 per id where the body gave ids */
+  const uint32_t* all_token_ids; /* of all prompts, one after another, if known */
+  size_t all_token_count;
+  const size_t* prompt_ends; /* shape: prompt i is all_token_ids[prompt_ends[i-1] .. prompt_ends[i]), prompt_count of them; NULL if ids are not known */
   uint64_t reserved[4];
 } wr_body;
 #define WR_BODY_INIT                                                                                                  \
   {sizeof(wr_body), 0, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, 0, 0, WR_UNKNOWN, NULL, 0, 0, 0, \
-   NULL, 0, 0, WR_UNKNOWN, 0, {0, 0, 0, 0}}
+   NULL, 0, 0, WR_UNKNOWN, 0, NULL, 0, NULL, {0, 0, 0, 0}}
 
 /** errors: out_of_memory. since: 0.1.0 */
 WR_API wr_status wr_body_parser_new(wr_body_parser** out, wr_error* err);
@@ -665,7 +886,7 @@ WR_API wr_status wr_body_to_request(const wr_body* body, wr_request* out, wr_err
 WR_API wr_status wr_canonical_prompt(uint32_t api, wr_str body, const wr_body_options* options, uint8_t* buf, size_t cap,
                                      size_t* needed, wr_error* err);
 
-/* ==================================================================== 7 Routing */
+/* ==================================================================== 8 Routing */
 
 enum {
   WR_VERDICT_ROUTED = 0,
@@ -730,8 +951,8 @@ typedef struct wr_decision {
 /** Picks a replica and books the request there. Hot. errors: invalid_argument. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_route(wr_router* router, const wr_request* request, int64_t now_ns, wr_decision* out,
                                  wr_error* err);
-/** Routes in order, each seeing what the ones before it booked; strides in bytes. An item that is not well-formed gets its code in its decision's
-    `status` and is passed over. errors: invalid_argument (arguments of the call, a decision's struct_size: nothing was routed then).
+/** Routes in order, each seeing what the ones before it booked; strides in bytes. An item that fails gets its code in its decision's `status` and
+    WR_DECISION_INIT's values in the rest (no replica, ticket 0: a ticket from before cannot be released twice). errors: invalid_argument (arguments of the call, a decision's struct_size: nothing was routed then).
     Hot. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_route_batch(wr_router* router, const wr_request* requests, size_t count, size_t stride,
                                        int64_t now_ns, wr_decision* out, size_t out_stride, wr_error* err);
@@ -792,7 +1013,7 @@ WR_API wr_status wr_router_fail_batch(wr_router* router, const wr_ticket* ticket
 /** Bounded upkeep for idle times: leases, times to live, queued placements. Every mutating call does some by itself. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_advance(wr_router* router, int64_t now_ns, wr_error* err);
 
-/* ==================================================================== 8 Observation */
+/* ==================================================================== 9 Observation */
 
 #define WR_VERDICT_SLOTS 16
 #define WR_REASON_SLOTS 32
@@ -828,6 +1049,9 @@ typedef struct wr_statistics {
   uint64_t event_orphans;
   uint64_t reserved[8];
 } wr_statistics;
+#define WR_STATISTICS_INIT                                                                                        \
+  {sizeof(wr_statistics), 0, 0, {0}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+   {0, 0, 0, 0, 0, 0, 0, 0}}
 
 /** One replica's books, its engine's signals and its cache. */
 typedef struct wr_replica_statistics {
@@ -847,6 +1071,8 @@ typedef struct wr_replica_statistics {
   uint64_t capacity_blocks;
   uint64_t reserved[4];
 } wr_replica_statistics;
+#define WR_REPLICA_STATISTICS_INIT \
+  {sizeof(wr_replica_statistics), WR_HEALTH_UP, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0}}
 
 typedef struct wr_pool_statistics {
   uint32_t struct_size;
@@ -859,6 +1085,7 @@ typedef struct wr_pool_statistics {
   double output_tokens;
   uint64_t reserved[4];
 } wr_pool_statistics;
+#define WR_POOL_STATISTICS_INIT {sizeof(wr_pool_statistics), 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0}}
 
 /** `struct_size` of `out` must be set. Takes writers' locks for moments. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_statistics(const wr_router* router, wr_statistics* out, wr_error* err);

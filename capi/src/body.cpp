@@ -73,6 +73,9 @@ wr_body body_of(const ParsedBody& b) noexcept {
   out.prompt_count = b.prompt_count;
   out.input_tokens = b.input_tokens;
   out.prompt_bytes = b.prompt_bytes;
+  out.all_token_ids = b.all_token_ids.data();
+  out.all_token_count = b.all_token_ids.size();
+  out.prompt_ends = b.prompt_ends.data();
   return out;
 }
 

@@ -169,12 +169,10 @@ wr_status wr_router_find_replica(const wr_router* router, wr_str name, uint32_t 
     return null_argument(err, "router, name or out is NULL");
   }
   return guard(err, [&] {
-    for (const ReplicaRow& row : router->router.replicas()) {
-      if (row.spec.dp_rank != dp_rank || row.spec.name != view(name)) continue;
-      *out = id_of(row.id);
-      return static_cast<wr_status>(WR_STATUS_OK);
-    }
-    return fail(err, Code::not_found, "no replica of that name and rank is in the table");
+    const auto found = router->router.find_replica(view(name), dp_rank);
+    if (!found) return fail(err, found.error());
+    *out = id_of(*found);
+    return static_cast<wr_status>(WR_STATUS_OK);
   });
 }
 
@@ -245,6 +243,19 @@ wr_status wr_router_blocks_removed(wr_router* router, wr_replica_id replica, uin
                                                     {reinterpret_cast<const EngineHash*>(ids), count}, Nanos{now_ns});
     if (!gone) return fail(err, gone.error());
     if (removed != nullptr) *removed = *gone;
+    return static_cast<wr_status>(WR_STATUS_OK);
+  });
+}
+
+wr_status wr_router_blocks_also_on(wr_router* router, wr_replica_id replica, uint32_t tier, const uint64_t* ids,
+                                   size_t count, int64_t now_ns, size_t* known, wr_error* err) {
+  if (router == nullptr || !readable(ids, count)) return null_argument(err, "router or ids is NULL");
+  if (tier >= kTierCount) return fail(err, Code::out_of_range, "tier is not one of WR_TIER_...");
+  return guard(err, [&] {
+    const auto found = router->router.blocks_also_on(id_of(replica), static_cast<Tier>(tier),
+                                                     {reinterpret_cast<const EngineHash*>(ids), count}, Nanos{now_ns});
+    if (!found) return fail(err, found.error());
+    if (known != nullptr) *known = *found;
     return static_cast<wr_status>(WR_STATUS_OK);
   });
 }

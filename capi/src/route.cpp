@@ -23,6 +23,9 @@ constexpr std::string_view kBlockKind = "block_kind is not one of WR_BLOCKS_..."
 static_assert(sizeof(wr_replica_id) == sizeof(ReplicaId) && offsetof(wr_replica_id, generation) == 4 &&
               offsetof(ReplicaId, generation) == 4);
 
+// A count in a request: 0 is what a caller's memset leaves, and no prompt has none.
+std::int64_t known(std::int64_t count) noexcept { return count == 0 ? kUnknown : count; }
+
 Request request_of(const wr_request& r) noexcept {
   Request out;
   out.model = view(r.model);
@@ -33,15 +36,15 @@ Request request_of(const wr_request& r) noexcept {
   out.token_ids = {r.token_ids, r.token_count};
   out.blocks = block_hashes(r.block_hashes, r.block_count);
   out.block_kind = static_cast<BlockKind>(r.block_kind);
-  out.input_tokens = r.input_tokens;
-  out.prompt_bytes = r.prompt_bytes;
-  out.max_output_tokens = r.max_output_tokens;
+  out.input_tokens = known(r.input_tokens);
+  out.prompt_bytes = known(r.prompt_bytes);
+  out.max_output_tokens = known(r.max_output_tokens);
   out.class_id = r.class_id;
   out.priority = r.priority;
   out.deadline = Nanos{r.deadline_ns};
   out.stream = r.stream != 0;
   out.excluded = {reinterpret_cast<const ReplicaId*>(r.excluded), r.excluded_count};
-  out.pinned = id_of(r.pinned);
+  if (r.pinned.generation != 0) out.pinned = id_of(r.pinned);  // generations begin at 1
   return out;
 }
 
@@ -118,7 +121,11 @@ wr_status ask_many(RouterHandle* router, const wr_request* requests, std::size_t
   for (std::size_t i = 0; i < count; ++i) {
     wr_decision* decision = at(out, i, out_stride);
     const wr_status status = ask_one(router, at(requests, i, stride), decision, nullptr, ask);
-    if (status != WR_STATUS_OK) decision->status = status;
+    if (status != WR_STATUS_OK) {
+      wr_decision none = WR_DECISION_INIT;
+      none.status = status;
+      write(decision, none);
+    }
   }
   return WR_STATUS_OK;
 }

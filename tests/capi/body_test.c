@@ -1,4 +1,4 @@
-/* 6 Requests: what is read from a JSON body. */
+/* 7 Requests: what is read from a JSON body. */
 #include "helpers.h"
 
 static const char kChat[] =
@@ -161,6 +161,37 @@ TEST(ATokenizerIsAskedAgainWhenItsRoomWasTooSmall) {
   CHECK_EQ(body.token_ids[body.token_count - 1], body.token_count - 1);
   wr_body_parser_free(parser);
 }
+
+TEST(AllPromptsOfABodyCanBeToldApart) {
+  wr_body_parser* parser = new_parser();
+  wr_body body = WR_BODY_INIT;
+  wr_body_options options = WR_BODY_OPTIONS_INIT;
+  toy t = {0, 0, 0};
+  CHECK_OK(
+      wr_body_parser_parse(parser, WR_API_COMPLETIONS, text("{\"prompt\":[[5,6,7],[8],[9,10]]}"), NULL, &body, NULL));
+  CHECK_EQ(body.prompt_count, 3);
+  CHECK_EQ(body.token_count, 3);
+  CHECK_EQ(body.all_token_count, 6);
+  CHECK(body.all_token_ids == body.token_ids);
+  CHECK(body.all_token_ids[3] == 8 && body.all_token_ids[5] == 10);
+  CHECK(body.prompt_ends[0] == 3 && body.prompt_ends[1] == 4 && body.prompt_ends[2] == 6);
+  CHECK_OK(wr_body_parser_parse(parser, WR_API_CHAT, text(kChat), NULL, &body, NULL));
+  CHECK(body.all_token_ids == NULL && body.all_token_count == 0 && body.prompt_ends == NULL);
+  options.tokenizer = encode;
+  options.tokenizer_user = &t;
+  CHECK_OK(wr_body_parser_parse(parser, WR_API_COMPLETIONS, text("{\"prompt\":[\"ab\",\"\",\"c\"]}"), &options, &body,
+                                NULL));
+  CHECK_EQ(body.prompt_count, 3);
+  CHECK_EQ(body.all_token_count, 3);
+  CHECK(body.prompt_ends[0] == 2 && body.prompt_ends[1] == 2 && body.prompt_ends[2] == 3);
+  CHECK_EQ(body.all_token_ids[2], 'c');
+  CHECK_OK(wr_body_parser_parse(parser, WR_API_CHAT, text(kChat), &options, &body, NULL));
+  CHECK_EQ(body.prompt_count, 1);
+  CHECK_EQ(body.prompt_ends[0], body.all_token_count);
+  CHECK_EQ(body.all_token_count, body.token_count);
+  wr_body_parser_free(parser);
+}
+
 TEST(BadBodiesSayWhereAndTouchNothing) {
   static const struct {
     const char* json;
@@ -299,5 +330,6 @@ TEST(TheCanonicalPromptIsWhatBlocksAreCutFrom) {
 
 TESTS(CASE(PathsNameTheFormat), CASE(AChatIsReadAndBecomesARequest), CASE(IdsInTheBodyAreTokenBlocks),
       CASE(ATokenizerGivesIdsAndMayAskForMoreRoom), CASE(ATokenizerIsAskedAgainWhenItsRoomWasTooSmall),
-      CASE(BadBodiesSayWhereAndTouchNothing), CASE(BodyStructsOfEverySizeGetWhatTheyDeserve),
-      CASE(OptionsFollowThePolicyAndKeepTheRest), CASE(TheCanonicalPromptIsWhatBlocksAreCutFrom))
+      CASE(AllPromptsOfABodyCanBeToldApart), CASE(BadBodiesSayWhereAndTouchNothing),
+      CASE(BodyStructsOfEverySizeGetWhatTheyDeserve), CASE(OptionsFollowThePolicyAndKeepTheRest),
+      CASE(TheCanonicalPromptIsWhatBlocksAreCutFrom))

@@ -6,15 +6,6 @@ enum { kSecond = 1000000000 };
 static wr_router* shared_router;
 static wr_replica_id shared_id;
 
-static int64_t cached_on(wr_router* router, wr_replica_id id, const uint32_t* tokens, size_t count, uint32_t tier) {
-  wr_request request = token_request(tokens, count);
-  wr_decision decision = WR_DECISION_INIT;
-  request.pinned = id;
-  CHECK_OK(wr_router_peek(router, &request, kSecond, &decision, NULL));
-  CHECK_EQ(decision.verdict, WR_VERDICT_ROUTED);
-  return decision.cached_tokens[tier];
-}
-
 TEST(EventsByTokensAndByHashesSayTheSame) {
   wr_replica_id ids[2];
   wr_router* router = new_fleet(2, ids);
@@ -53,6 +44,35 @@ TEST(EventsByTokensAndByHashesSayTheSame) {
   CHECK_OK(wr_router_blocks_removed(router, ids[0], WR_TIER_DEVICE, &more, 1, 2, NULL, NULL));
   CHECK_OK(wr_router_clear_cache(router, ids[0], 3, NULL));
   CHECK_EQ(cached_on(router, ids[0], tokens, 64, 0), 0);
+  wr_router_free(router);
+}
+
+TEST(BlocksMayBeOnASecondTierWithoutBeingToldAgain) {
+  wr_replica_id ids[2];
+  wr_router* router = new_fleet(2, ids);
+  wr_stored_blocks stored = WR_STORED_BLOCKS_INIT;
+  const uint64_t names[5] = {901, 902, 903, 904, 905};
+  uint32_t tokens[64];
+  size_t known = 77;
+  count_up(tokens, 64, 1);
+  stored.ids = names;
+  stored.count = 4;
+  stored.token_ids = tokens;
+  stored.token_count = 64;
+  CHECK_OK(wr_router_blocks_stored(router, ids[0], &stored, 1, NULL));
+  CHECK_OK(wr_router_blocks_also_on(router, ids[0], WR_TIER_HOST, names, 5, 2, &known, NULL));
+  CHECK_EQ(known, 4); /* the fifth was never named */
+  CHECK_OK(wr_router_blocks_removed(router, ids[0], WR_TIER_DEVICE, names + 1, 3, 3, NULL, NULL));
+  CHECK_EQ(cached_on(router, ids[0], tokens, 64, WR_TIER_DEVICE), 16);
+  CHECK_EQ(cached_on(router, ids[0], tokens, 64, WR_TIER_HOST), 32);
+  CHECK_OK(wr_router_blocks_also_on(router, ids[0], WR_TIER_DISK, NULL, 0, 4, NULL, NULL));
+  known = 77;
+  CHECK_STATUS(wr_router_blocks_also_on(NULL, ids[0], 0, names, 1, 4, &known, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_blocks_also_on(router, ids[0], 0, NULL, 1, 4, &known, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_blocks_also_on(router, ids[0], 3, names, 1, 4, &known, NULL), WR_STATUS_OUT_OF_RANGE);
+  CHECK_OK(wr_router_remove_replica(router, ids[0], 5, NULL));
+  CHECK_STATUS(wr_router_blocks_also_on(router, ids[0], 0, names, 1, 6, &known, NULL), WR_STATUS_STALE);
+  CHECK_EQ(known, 77);
   wr_router_free(router);
 }
 
@@ -224,5 +244,6 @@ TEST(ExportsOfOthersAndBrokenOnesChangeNothing) {
   wr_router_free(second);
 }
 
-TESTS(CASE(EventsByTokensAndByHashesSayTheSame), CASE(EventsThatDoNotAddUpStoreNothing),
-      CASE(CachesGoThroughAFileToTheNextRouter), CASE(ExportsOfOthersAndBrokenOnesChangeNothing))
+TESTS(CASE(EventsByTokensAndByHashesSayTheSame), CASE(BlocksMayBeOnASecondTierWithoutBeingToldAgain),
+      CASE(EventsThatDoNotAddUpStoreNothing), CASE(CachesGoThroughAFileToTheNextRouter),
+      CASE(ExportsOfOthersAndBrokenOnesChangeNothing))

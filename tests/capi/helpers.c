@@ -84,6 +84,15 @@ wr_request token_request(const uint32_t* tokens, size_t count) {
   return request;
 }
 
+int64_t cached_on(wr_router* router, wr_replica_id id, const uint32_t* tokens, size_t count, uint32_t tier) {
+  wr_request request = token_request(tokens, count);
+  wr_decision decision = WR_DECISION_INIT;
+  request.pinned = id;
+  CHECK_OK(wr_router_peek(router, &request, 1000000000, &decision, NULL));
+  CHECK_EQ(decision.verdict, WR_VERDICT_ROUTED);
+  return decision.cached_tokens[tier];
+}
+
 /* Room for a struct and what a newer header might put behind it, aligned for any of them. */
 typedef union room {
   uint32_t struct_size;

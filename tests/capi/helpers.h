@@ -21,6 +21,8 @@ wr_replica_id add_named(wr_router* router, const char* name, const char* pool);
 /* token[i] = start + i */
 void count_up(uint32_t* tokens, size_t count, uint32_t start);
 wr_request token_request(const uint32_t* tokens, size_t count);
+/* How many of those tokens that replica is believed to hold on that tier, as a request for them alone is told. */
+int64_t cached_on(wr_router* router, wr_replica_id id, const uint32_t* tokens, size_t count, uint32_t tier);
 
 /* Calls with a struct of many sizes and expects what each deserves: never set, absurd, smaller than ever released: invalid_argument;
    longer with a zero tail: `good`; longer with a tail that is set, or a reserved member that is: unsupported. */

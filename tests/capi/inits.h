@@ -22,8 +22,19 @@ uint32_t FUNCTION(void) {
   const wr_body body = WR_BODY_INIT;
   const wr_decision decision = WR_DECISION_INIT;
   const wr_usage usage = WR_USAGE_INIT;
+  const wr_statistics all = WR_STATISTICS_INIT;
+  const wr_replica_statistics replica = WR_REPLICA_STATISTICS_INIT;
+  const wr_pool_statistics pool = WR_POOL_STATISTICS_INIT;
+  const wr_kv_source_options source = WR_KV_SOURCE_OPTIONS_INIT;
+  const wr_kv_source_status status = WR_KV_SOURCE_STATUS_INIT;
+  const wr_metrics_reading reading = WR_METRICS_READING_INIT;
+  const wr_metrics_rank rank = WR_METRICS_RANK_INIT;
+  const wr_metrics_target target = WR_METRICS_TARGET_INIT;
+  const wr_metrics_applied applied = WR_METRICS_APPLIED_INIT;
   return wr_abi_version() + nobody.generation + (none.data == NULL) + error.struct_size + space.struct_size +
          index.struct_size + statistics.struct_size + member.struct_size + ring.struct_size + bound.struct_size +
          pick.struct_size + router.struct_size + spec.struct_size + stored.struct_size + report.struct_size +
-         request.struct_size + options.struct_size + body.struct_size + decision.struct_size + usage.struct_size;
+         request.struct_size + options.struct_size + body.struct_size + decision.struct_size + usage.struct_size +
+         all.struct_size + replica.struct_size + pool.struct_size + source.struct_size + status.struct_size +
+         reading.struct_size + rank.struct_size + target.struct_size + applied.struct_size;
 }

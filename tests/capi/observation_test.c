@@ -1,4 +1,4 @@
-/* 8 Observation: statistics and their Prometheus text. */
+/* 9 Observation: statistics and their Prometheus text. */
 #include "helpers.h"
 
 enum { kSecond = 1000000000 };
@@ -39,6 +39,7 @@ TEST(StatisticsCountWhatHappened) {
   count_up(tokens, 64, 1);
   request = token_request(tokens, 64);
   lost.pinned.slot = 55;
+  lost.pinned.generation = 1;
   paint(&s, sizeof s); /* every field is written, whatever was there */
   paint(&r, sizeof r);
   paint(&p, sizeof p);
@@ -89,6 +90,19 @@ TEST(StatisticsCountWhatHappened) {
   wr_router_free(router);
 }
 
+TEST(InitsAreZeroBehindTheirSize) {
+  const wr_statistics all = WR_STATISTICS_INIT;
+  const wr_replica_statistics replica = WR_REPLICA_STATISTICS_INIT;
+  const wr_pool_statistics pool = WR_POOL_STATISTICS_INIT;
+  static const char zeros[sizeof all];
+  CHECK_EQ(all.struct_size, sizeof all);
+  CHECK_EQ(replica.struct_size, sizeof replica);
+  CHECK_EQ(pool.struct_size, sizeof pool);
+  CHECK(memcmp((const char*)&all + 4, zeros, sizeof all - 4) == 0);
+  CHECK(memcmp((const char*)&replica + 4, zeros, sizeof replica - 4) == 0);
+  CHECK(memcmp((const char*)&pool + 4, zeros, sizeof pool - 4) == 0);
+}
+
 TEST(PrometheusIsOnePageOfTwoCalls) {
   char* page;
   size_t size = 0;
@@ -127,4 +141,5 @@ TEST(WhatIsNotThereIsToldAndNothingIsTouched) {
 }
 
 TESTS(CASE(StatisticsAreWrittenToEverySizeThatWasSet), CASE(StatisticsCountWhatHappened),
-      CASE(PrometheusIsOnePageOfTwoCalls), CASE(WhatIsNotThereIsToldAndNothingIsTouched))
+      CASE(InitsAreZeroBehindTheirSize), CASE(PrometheusIsOnePageOfTwoCalls),
+      CASE(WhatIsNotThereIsToldAndNothingIsTouched))

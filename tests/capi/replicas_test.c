@@ -170,6 +170,22 @@ TEST(SpecsAreRefusedForWhateverIsWrongWithThem) {
   spec.token_ps = -5;
   CHECK_STATUS(add_spec(&spec), WR_STATUS_INVALID_ARGUMENT);
   spec = good;
+  spec.name = text("gpu\n1"); /* names go into logs, JSON and labels */
+  CHECK_STATUS(add_spec(&spec), WR_STATUS_INVALID_ARGUMENT);
+  spec.name = text("gpu-\xC3");
+  CHECK_STATUS(wr_router_add_replica(shared_router, &spec, 1, &id, &err), WR_STATUS_INVALID_ARGUMENT);
+  CHECK(strstr(err.message, "UTF-8") && strchr(err.message, '\xC3') == NULL);
+  spec = good;
+  spec.pool = text("m\x7F");
+  CHECK_STATUS(add_spec(&spec), WR_STATUS_INVALID_ARGUMENT);
+  spec = good;
+  spec.ring_id = text("\xED\xA0\x80");
+  CHECK_STATUS(add_spec(&spec), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(update_spec(&spec), WR_STATUS_INVALID_ARGUMENT);
+  spec = good;
+  spec.pool = text("mod\xC3\xA8le \"7B\"");
+  CHECK_OK(add_spec(&spec));
+  spec = good;
   spec.name = bad_text();
   CHECK_STATUS(add_spec(&spec), WR_STATUS_INVALID_ARGUMENT);
   spec = good;
@@ -322,7 +338,7 @@ TEST(SignalsAreChecked) {
   wr_router_free(router);
 }
 
-TEST(UpdatesFillTheWholeSpecAnew) {
+TEST(UpdatesFillTheWholeSpecAnewAndKeepTheHealth) {
   wr_router* router = new_router();
   const wr_replica_id id = add_named(router, "gpu-0", "m");
   wr_replica_spec spec = WR_REPLICA_SPEC_INIT;
@@ -337,7 +353,7 @@ TEST(UpdatesFillTheWholeSpecAnew) {
   spec.weight = 2;
   CHECK_OK(wr_router_update_replica(router, id, &spec, 1, NULL));
   CHECK_OK(wr_router_replica_statistics(router, id, &statistics, NULL));
-  CHECK_EQ(statistics.health, WR_HEALTH_DRAINING);
+  CHECK_EQ(statistics.health, WR_HEALTH_DOWN); /* probes say so, not the configuration */
   spec.pool = text("other");
   CHECK_STATUS(wr_router_update_replica(router, id, &spec, 1, NULL), WR_STATUS_INVALID_ARGUMENT);
   spec.pool = text("m");
@@ -391,4 +407,4 @@ TEST(TheLogTellsOfMembersPoliciesAndHealth) {
 TESTS(CASE(RoutersAreMadeOfSoundSizesOnly), CASE(AReplicaIsAddedFoundNamedAndRemoved), CASE(NamesAndLabelsTakeTwoCalls),
       CASE(SpecsAreRefusedForWhateverIsWrongWithThem), CASE(TheTableHoldsNoMoreThanItsReplicas),
       CASE(HandlesOfRemovedReplicasAreStaleEverywhere), CASE(EveryNullIsRefused), CASE(SignalsAreChecked),
-      CASE(UpdatesFillTheWholeSpecAnew), CASE(TheLogTellsOfMembersPoliciesAndHealth))
+      CASE(UpdatesFillTheWholeSpecAnewAndKeepTheHealth), CASE(TheLogTellsOfMembersPoliciesAndHealth))

@@ -1,4 +1,4 @@
-/* 7 Routing: route, peek, explain, one by one and in batches. */
+/* 8 Routing: route, peek, explain, one by one and in batches. */
 #include "helpers.h"
 
 enum { kSecond = 1000000000, kTokens = 160 };
@@ -265,10 +265,10 @@ TEST(BatchesStrideOverLargerRecordsAndTellEachItemItsStatus) {
     CHECK_EQ(items[i].guard, 0xABCD);
     CHECK_EQ(items[i].decision.struct_size, sizeof(wr_decision));
     if (i % 2) {
-      wr_decision fresh = painted_decision();
+      wr_decision none = WR_DECISION_INIT;
       wr_request scratch;
-      fresh.status = unreadable(&scratch, i / 2);
-      CHECK(memcmp(&fresh, &items[i].decision, sizeof fresh) == 0); /* its status, and nothing else */
+      none.status = unreadable(&scratch, i / 2);
+      CHECK(memcmp(&none, &items[i].decision, sizeof none) == 0); /* its status, and no ticket of another request */
     } else {
       wr_decision alone = WR_DECISION_INIT;
       CHECK_OK(wr_router_route(twin, &items[i].request, kSecond, &alone, NULL)); /* the same, one by one */
@@ -289,6 +289,70 @@ TEST(BatchesStrideOverLargerRecordsAndTellEachItemItsStatus) {
     CHECK_EQ(items[i + 1].decision.status, unreadable(&items[i + 1].request, i / 2));
   }
   free(items);
+  wr_router_free(router);
+  wr_router_free(twin);
+}
+
+TEST(AnItemThatFailsLeavesNoTicketOfBeforeToBeReleasedTwice) {
+  wr_replica_id ids[2];
+  wr_router* router = new_fleet(2, ids);
+  wr_request request;
+  wr_decision d = WR_DECISION_INIT;
+  wr_ticket ticket;
+  count_up(tokens, kTokens, 1);
+  request = token_request(tokens, kTokens);
+  CHECK_OK(wr_router_route_batch(router, &request, 1, 0, kSecond, &d, 0, NULL));
+  ticket = d.ticket;
+  CHECK(ticket != 0);
+  request.block_kind = 9;
+  CHECK_OK(wr_router_route_batch(router, &request, 1, 0, kSecond, &d, 0, NULL));
+  CHECK_EQ(d.status, WR_STATUS_OUT_OF_RANGE);
+  CHECK_EQ(d.verdict, WR_VERDICT_NO_REPLICA);
+  CHECK(d.ticket == 0 && d.replica.slot == WR_NO_SLOT && d.fallback_count == 0);
+  CHECK_EQ(d.fallbacks[0].slot, WR_NO_SLOT);
+  CHECK_OK(wr_router_finish(router, ticket, NULL, 2 * (int64_t)kSecond));
+  CHECK_STATUS(wr_router_finish(router, d.ticket, NULL, 2 * (int64_t)kSecond), WR_STATUS_STALE);
+  wr_router_free(router);
+}
+
+TEST(ARequestOfZerosWithItsSizeIsASoundOne) {
+  enum { kBlocks = 10 };
+  wr_router *router = new_fleet(2, NULL), *twin = new_fleet(2, NULL);
+  wr_request zeros, init = WR_REQUEST_INIT;
+  wr_decision d = WR_DECISION_INIT, wanted = WR_DECISION_INIT;
+  uint64_t blocks[kBlocks];
+  size_t i;
+  memset(&zeros, 0, sizeof zeros);
+  zeros.struct_size = sizeof zeros;
+  for (i = 0; i < kBlocks; ++i) blocks[i] = 77 + i;
+  count_up(tokens, kTokens, 1);
+  for (i = 0; i < 5; ++i) { /* nothing, ids, blocks of tokens, blocks of text, bytes alone */
+    wr_request* both[2];
+    size_t k;
+    both[0] = &zeros;
+    both[1] = &init;
+    for (k = 0; k < 2; ++k) {
+      both[k]->token_ids = i == 1 ? tokens : NULL;
+      both[k]->token_count = i == 1 ? kTokens : 0;
+      both[k]->block_hashes = i == 2 || i == 3 ? blocks : NULL;
+      both[k]->block_count = i == 2 || i == 3 ? kBlocks : 0;
+      both[k]->block_kind = i == 3 ? WR_BLOCKS_TEXT : WR_BLOCKS_TOKENS;
+      if (i == 4) both[k]->prompt_bytes = 4000;
+    }
+    CHECK_OK(wr_router_route(router, &zeros, kSecond, &d, NULL));
+    CHECK_OK(wr_router_route(twin, &init, kSecond, &wanted, NULL));
+    CHECK_EQ(d.verdict, WR_VERDICT_ROUTED);
+    CHECK(memcmp(&d, &wanted, sizeof d) == 0);
+    CHECK((d.input_tokens > 0) == (i > 0));
+    if (i == 1) CHECK_EQ(d.input_tokens, kTokens);
+    if (i == 2) CHECK_EQ(d.input_tokens, kBlocks * 16);
+  }
+  zeros.pinned.slot = 99; /* generation 0: nobody */
+  CHECK_OK(wr_router_route(router, &zeros, kSecond, &d, NULL));
+  CHECK_EQ(d.verdict, WR_VERDICT_ROUTED);
+  zeros.pinned.generation = 1;
+  CHECK_OK(wr_router_route(router, &zeros, kSecond, &d, NULL));
+  CHECK_EQ(d.verdict, WR_VERDICT_ALL_EXCLUDED);
   wr_router_free(router);
   wr_router_free(twin);
 }
@@ -345,12 +409,12 @@ TEST(ExplanationsNameEveryCandidateAndChangeNothing) {
   wr_statistics statistics;
   count_up(tokens, kTokens, 1);
   shared_router = new_fleet(2, NULL);
-  add_named(shared_router, "quote \" and \n line", "");
+  add_named(shared_router, "quote \" and \\ slash", "");
   shared_request = token_request(tokens, kTokens);
   got = check_two_calls(give_json, &size);
   CHECK_EQ(size, strlen(got) + 1);
   CHECK(got[0] == '{' && strchr(got, '\n') == NULL);
-  CHECK(strstr(got, "\"gpu-0\"") && strstr(got, "\"gpu-1\"") && strstr(got, "quote \\\" and \\u000a line"));
+  CHECK(strstr(got, "\"gpu-0\"") && strstr(got, "\"gpu-1\"") && strstr(got, "quote \\\" and \\\\ slash"));
   free(got);
   got = check_two_calls(give_text, &size);
   CHECK(strstr(got, "gpu-0") && strstr(got, "gpu-1"));
@@ -408,5 +472,7 @@ TEST(NoNumberOfACallerOverflows) {
 TESTS(CASE(ARequestGoesWhereItsPromptIsCached), CASE(VerdictsSayWhyNobodyWasChosen),
       CASE(MoreRequestsThanTicketsAreTold), CASE(RequestsAndDecisionsOfEverySizeGetWhatTheyDeserve),
       CASE(RequestsThatCannotBeReadAreRefusedAndNothingIsTouched),
-      CASE(BatchesStrideOverLargerRecordsAndTellEachItemItsStatus), CASE(BatchesOfOneRequestMayRepeatItOnlyWithAStride),
-      CASE(ExplanationsNameEveryCandidateAndChangeNothing), CASE(NoNumberOfACallerOverflows))
+      CASE(BatchesStrideOverLargerRecordsAndTellEachItemItsStatus),
+      CASE(AnItemThatFailsLeavesNoTicketOfBeforeToBeReleasedTwice), CASE(ARequestOfZerosWithItsSizeIsASoundOne),
+      CASE(BatchesOfOneRequestMayRepeatItOnlyWithAStride), CASE(ExplanationsNameEveryCandidateAndChangeNothing),
+      CASE(NoNumberOfACallerOverflows))

@@ -1,4 +1,4 @@
-/* 7 Routing, its second half: what becomes of a ticket. */
+/* 8 Routing, its second half: what becomes of a ticket. */
 #include "helpers.h"
 
 enum { kSecond = 1000000000, kTokens = 160 };

@@ -5,6 +5,8 @@
 
 #include "policy.hpp"
 #include "warmroute.h"
+#include "warmroute/ingest/engine_metrics.hpp"
+#include "warmroute/ingest/kv_source.hpp"
 #include "warmroute/ingest/request_body.hpp"
 #include "warmroute/prefix/index.hpp"
 #include "warmroute/ring/load_bound.hpp"
@@ -93,6 +95,35 @@ SAME(WR_SIGNAL_PREFIX_QUERIES, Signal::prefix_queries);
 SAME(WR_SIGNAL_PREFIX_HITS, Signal::prefix_hits);
 SAME(WR_SIGNAL_PREFIX_HITS + 1, kSignalCount);
 SAME(WR_CACHE_KEY_BYTES, CacheExportKey::extent);
+
+SAME(WR_KV_SUBSCRIBER, KvSocket::subscriber);
+SAME(WR_KV_DEALER, KvSocket::dealer);
+SAME(WR_KV_REQ, KvSocket::req);
+SAME(WR_KV_NOTICE_GAP, KvNoticeKind::gap);
+SAME(WR_KV_NOTICE_REPLAY_COMPLETE, KvNoticeKind::replay_complete);
+SAME(WR_KV_NOTICE_RESYNC, KvNoticeKind::resync);
+SAME(WR_KV_NOTICE_RESTART, KvNoticeKind::restart);
+SAME(WR_KV_NOTICE_CLEARED, KvNoticeKind::cleared);
+SAME(WR_KV_NOTICE_ORPHAN, KvNoticeKind::orphan);
+SAME(WR_KV_NOTICE_ORPHAN_ATTACHED, KvNoticeKind::orphan_attached);
+SAME(WR_KV_NOTICE_ORPHAN_DROPPED, KvNoticeKind::orphan_dropped);
+SAME(WR_KV_NOTICE_BAD_EVENT, KvNoticeKind::bad_event);
+SAME(WR_KV_NOTICE_BAD_MESSAGE, KvNoticeKind::bad_message);
+SAME(WR_KV_NOTICE_BLOCK_SIZE, KvNoticeKind::block_size);
+SAME(WR_KV_NOTICE_UNKNOWN_BLOCK, KvNoticeKind::unknown_block);
+SAME(WR_KV_NOTICE_UNKNOWN_BLOCK + 1, kKvNoticeCount);
+SAME(WR_KV_RESYNC_NONE, KvResync::none);
+SAME(WR_KV_RESYNC_GAP_WITHOUT_REPLAY, KvResync::gap_without_replay);
+SAME(WR_KV_RESYNC_REPLAY_OVERRUN, KvResync::replay_overrun);
+SAME(WR_KV_RESYNC_REPLAY_TIMEOUT, KvResync::replay_timeout);
+SAME(WR_KV_RESYNC_TOO_MUCH_HELD, KvResync::too_much_held);
+SAME(WR_KV_RESYNC_BAD_MESSAGE, KvResync::bad_message);
+SAME(WR_KV_STATE_WAITING, KvSourceState::waiting);
+SAME(WR_KV_STATE_LIVE, KvSourceState::live);
+SAME(WR_KV_STATE_REPLAYING, KvSourceState::replaying);
+SAME(WR_PREFIX_UNIT_UNKNOWN, PrefixUnit::unknown);
+SAME(WR_PREFIX_UNIT_TOKENS, PrefixUnit::tokens);
+SAME(WR_PREFIX_UNIT_BLOCKS, PrefixUnit::blocks);
 
 SAME(WR_BLOCKS_TOKENS, BlockKind::tokens);
 SAME(WR_BLOCKS_TEXT, BlockKind::text);
@@ -235,6 +266,22 @@ TEST(CDefaults, OfReplicasAreThoseOfCpp) {
   EXPECT_EQ(c.capacity_tokens, cpp.capacity_tokens);
   EXPECT_EQ((Rates{c.floor_ns, c.token_ps, c.pair_ps, c.context_ps, c.overhead_ns}), cpp.rates);
   EXPECT_EQ(c.name.size + c.pool.size + c.ring_id.size + c.adapter_count + c.label_count, 0u);
+}
+
+TEST(CDefaults, OfSourcesOfEventsAreThoseOfCpp) {
+  const wr_kv_source_options c = WR_KV_SOURCE_OPTIONS_INIT;
+  const KvSourceOptions cpp;
+  EXPECT_EQ(c.block_size, 0u);  // the policy's
+  EXPECT_EQ(c.engine_block_size, cpp.events.engine_block_size);
+  EXPECT_EQ(c.hash_seed, cpp.events.hash_seed);
+  EXPECT_EQ(c.isolation_key.size, cpp.events.isolation_key.size());
+  EXPECT_EQ(c.max_message_bytes, cpp.events.max_bytes);
+  EXPECT_EQ(c.replay != 0, cpp.replay);
+  EXPECT_EQ(c.replay_attempts, cpp.replay_attempts);
+  EXPECT_EQ(c.replay_timeout_ns, cpp.replay_timeout.value);
+  EXPECT_EQ(c.max_held_bytes, cpp.max_held_bytes);
+  EXPECT_EQ(c.max_orphan_blocks, cpp.max_orphan_blocks);
+  EXPECT_EQ(c.orphan_age_ns, cpp.orphan_age.value);
 }
 
 TEST(CDefaults, OfRequestsBodiesDecisionsAndUsageAreThoseOfCpp) {

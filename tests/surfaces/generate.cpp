@@ -7,7 +7,7 @@
 //   remove|clear N NOW, health N STATE NOW, signal N KIND VALUE NOW      the operation and CODE (0 = ok)
 //   stored N TIER PARENT IDS RUNS NOW                  stored CODE
 //   removed N TIER IDS NOW                             removed COUNT | removed error CODE
-//   route|peek MODEL SESSION TENANT MAX_OUTPUT RUNS NOW           route DECISION
+//   route|peek MODEL SESSION TENANT MAX_OUTPUT RUNS NOW           route DECISION   (MAX_OUTPUT, INPUT_TOKENS: -1 = unknown, as 0 is in C)
 //   routeblocks MODEL KIND INPUT_TOKENS HASHES NOW     route DECISION
 //   body API NOW JSON                                  route DECISION | body error CODE OFFSET
 //   first K NOW, finish K CACHED OUTPUT NOW, fail K OUTCOME NOW          the operation and 1 or 0
@@ -63,7 +63,7 @@ class Generator {
     std::string session = "-";
     if (below(3) == 0) session = "s" + std::to_string(below(60));
     std::printf("%s %s %s %s %d %s %" PRId64 "\n", op, models[below(3)], session.c_str(), tenants[below(4)],
-                below(2) == 0 ? -1 : static_cast<int>(below(1'000)), runs().c_str(), now());
+                below(2) == 0 ? -1 : static_cast<int>(1 + below(1'000)), runs().c_str(), now());
   }
   void body() {
     static const char* const kBroken[]{
@@ -89,7 +89,7 @@ class Generator {
       list += text;
     }
     std::printf("routeblocks %s %zu %d %s %" PRId64 "\n", below(2) == 0 ? "-" : "m2", below(2),
-                below(2) == 0 ? -1 : static_cast<int>(below(2'000)), list.c_str(), now());
+                below(2) == 0 ? -1 : static_cast<int>(1 + below(2'000)), list.c_str(), now());
     ++routed_;
   }
   // Conversation c's blocks are named c * 1000 + i + 1; its tokens are one long run.
