@@ -44,6 +44,7 @@ AdminAnswer metrics(const Shared& shared) {
   AdminAnswer answer{200, "text/plain; version=0.0.4; charset=utf-8"};
   append_prometheus(shared.router.statistics(), answer.body);
   append_prometheus(shared.counters, shared.retries.left(), answer.body);
+  append_events_prometheus(shared.events.statuses(), shared.fleet, now(), answer.body);
   return answer;
 }
 
@@ -64,6 +65,7 @@ AdminAnswer replicas(const Shared& shared) {
   AdminAnswer answer;
   const RouterStatistics statistics = shared.router.statistics();
   const auto rows = shared.router.replicas();
+  const auto subscriptions = shared.events.statuses();
   for (const auto& replica : statistics.replicas) {
     std::string reason;
     for (const auto& row : rows) {
@@ -84,6 +86,7 @@ AdminAnswer replicas(const Shared& shared) {
     member("decoding", replica.load.decoding);
     member("believed_blocks", replica.believed_blocks);
     member("capacity_blocks", replica.capacity_blocks);
+    append_events_json(subscriptions, replica.id, now(), answer.body);
     answer.body.append("}");
   }
   answer.body.append(answer.body.empty() ? "[]\n" : "]\n");

@@ -20,12 +20,24 @@ std::string set_address(std::string_view address, ReplicaConfig& replica) {
   return {};
 }
 
-std::string add_replica(Config& config, std::string_view text) {
+std::string add_replica(Config& config, std::string_view whole) {
+  const std::string_view text = whole.substr(0, whole.find(','));
   const auto equals = text.find('=');
   const std::string_view address = equals == std::string_view::npos ? text : text.substr(equals + 1);
   ReplicaConfig replica;
   replica.spec.name = text.substr(0, equals == std::string_view::npos ? text.size() : equals);
   auto fault = set_address(address, replica);
+  for (std::string_view rest = whole.substr(text.size()); fault.empty() && !rest.empty();) {
+    const std::string_view member = rest.substr(1, rest.find(',', 1) - 1);
+    rest.remove_prefix(member.size() + 1);
+    if (member.starts_with("events=")) {
+      replica.events = member.substr(7);
+    } else if (member.starts_with("replay=")) {
+      replica.replay = member.substr(7);
+    } else {
+      fault = "'" + std::string(member) + "' is neither events=tcp://... nor replay=tcp://...";
+    }
+  }
   if (fault.empty()) config.replicas.push_back(std::move(replica));
   return fault;
 }
@@ -91,7 +103,8 @@ const std::vector<Option>& options() {
       {"admin_port", "PORT", "metrics, explain, replicas and admin listen here alone; 0: any free one",
        number(&Config::admin_port, 0, 65535)},
       {"threads", "N", "threads that serve (1)", number(&Config::threads, 1, 64)},
-      {"replica", "[NAME=]HOST:PORT", "a model server; as often as there are any", add_replica},
+      {"replica", "[NAME=]HOST:PORT[,events=tcp://HOST:PORT][,replay=tcp://HOST:PORT]",
+       "a model server, and where it publishes KV events; as often as there are any", add_replica},
       {"model", "NAME", "model of the replicas that name none (they serve every model)", text(&Config::model)},
       {"policy", "ALGORITHM", "cost, round_robin, least_requests, ... (cost)", set_algorithm},
       {"block_size", "TOKENS", "tokens per block of the prefix index (16)",
@@ -131,6 +144,8 @@ void complete(Config& config, Faults& faults) {
     faults.emplace_back("replica: at least one model server is needed, e.g. --replica gpu-0=127.0.0.1:8000");
   for (auto& replica : config.replicas) {
     if (replica.spec.pool.empty()) replica.spec.pool = config.model;
+    if (replica.events.empty() && !replica.replay.empty())
+      faults.push_back("replica '" + replica.spec.name + "': replay needs events");
     const std::string& name = replica.profile.empty() ? config.profile : replica.profile;
     if (!name.empty()) {
       const auto* profile = trace::find_hardware_profile(name);

@@ -20,6 +20,8 @@ struct ReplicaConfig {
   std::uint16_t port = 0;
   bool ranked = false;  ///< the configuration names its dp_rank, so the model server is told, rank 0 included
   std::string profile;  ///< hardware profile by name; empty = the common one
+  std::string events;   ///< where its engine publishes KV events, e.g. "tcp://10.0.0.1:5557"; empty = nowhere
+  std::string replay;   ///< where its engine answers for past ones; empty = a gap clears what is known of its cache
 };
 
 struct Config {

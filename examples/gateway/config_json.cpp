@@ -55,6 +55,10 @@ void read_replica_member(std::string_view key, simdjson::dom::element value, Rep
     replica.spec.ring_id = string;
   } else if (key == "profile") {
     replica.profile = string;
+  } else if (key == "events") {
+    replica.events = string;
+  } else if (key == "replay") {
+    replica.replay = string;
   } else {
     fault("there is no such member");
   }

@@ -24,7 +24,7 @@ const Option* find_option(std::string_view name);
 
 /// Reads "host:port". returns: what is wrong; empty = nothing.
 std::string set_address(std::string_view address, ReplicaConfig& replica);
-/// Reads "name=host:port", or "host:port", which is its own name. returns: as set_address.
+/// Reads "name=host:port", or "host:port", which is its own name; ",events=" and ",replay=" may follow. returns: as set_address.
 std::string add_replica(Config& config, std::string_view text);
 
 }  // namespace warmroute::gateway

@@ -125,7 +125,8 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::relay(Choice& choice, Pars
     if (parser.is_done()) settle(choice, parser, reader);
     if (!client_.begun() && (got != 0 || parser.is_done())) {
       if (worker_.shared.stopping) client_.close_after_answer();
-      const ResponseHead head = client_head(parser.get(), choice.upstream->name);
+      const std::int64_t expected = choice.decision.routed() ? choice.decision.total_cached().value : -1;
+      const ResponseHead head = client_head(parser.get(), choice.upstream->name, expected);
       co_await client_.begin(head);
     }
     co_await client_.write(bytes);

@@ -27,6 +27,7 @@ Status Fleet::add_all() {
     upstream->name = replica.spec.name;
     upstream->host = replica.host;
     upstream->port = replica.port;
+    upstream->reports = !replica.events.empty();
     if (replica.ranked) upstream->dp_rank = replica.spec.dp_rank;
     upstreams_.push_back(std::move(upstream));
   }
@@ -56,7 +57,7 @@ void Fleet::report(const Upstream& which, const Report& report) {
     case Outcome::replica_error:
     case Outcome::timeout:
       upstream.failures += 1;
-      upstream.refused |= report.refused;
+      if (report.refused) note_refusal(upstream);
       if (!upstream.down && (report.refused || upstream.failures >= config_.failures_to_down))
         take_down(upstream, report.reason);
       return;
@@ -92,6 +93,12 @@ std::size_t Fleet::up_count() const {
       std::count_if(upstreams_.begin(), upstreams_.end(), [](const auto& u) { return !u->down; }));
 }
 
+// A new process may have spoken to the subscriber before it is found to be up: clearing then would forget what it said.
+void Fleet::note_refusal(Upstream& upstream) {
+  if (!upstream.refused && upstream.reports) (void)router_.clear_cache(upstream.id, now());
+  upstream.refused = true;
+}
+
 void Fleet::take_down(Upstream& upstream, const std::string& reason) {
   upstream.down = true;
   upstream.reason = reason;
@@ -101,7 +108,7 @@ void Fleet::take_down(Upstream& upstream, const std::string& reason) {
 }
 
 void Fleet::take_up(Upstream& upstream) {
-  if (upstream.refused) (void)router_.clear_cache(upstream.id, now());
+  if (upstream.refused && !upstream.reports) (void)router_.clear_cache(upstream.id, now());
   std::fprintf(stderr, "replica %s is up again%s\n", upstream.name.c_str(),
                upstream.refused ? ", restarted: its cache is empty" : "");
   upstream.down = upstream.refused = false;
@@ -122,7 +129,7 @@ Awaitable<void> Fleet::probe(Upstream& upstream) {
     const Report result = co_await probe_once(upstream);
     const std::lock_guard lock(mutex_);
     if (!upstream.down) co_return;  // a request that was sent there all the same came through
-    upstream.refused |= result.refused;
+    if (result.refused) note_refusal(upstream);
     if (result.outcome == Outcome::finished) {
       take_up(upstream);
       co_return;

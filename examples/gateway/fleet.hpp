@@ -5,7 +5,8 @@
 ///   connection refused            nobody listens: down at once
 ///   connect_error, replica_error, timeout   down after `failures_to_down` in a row
 /// A replica that is down is probed (GET /health) at growing intervals and taken up again by the first answer. What the router
-/// believes of its cache stays over a flap; where a connection was refused, the process was gone and its cache with it.
+/// believes of its cache stays over a flap; where a connection was refused, the process was gone and its cache with it. That is
+/// forgotten when the replica is back, or at once where KV events tell what a new process holds.
 /// threads: any. Does not: add or remove replicas while it runs.
 #pragma once
 
@@ -33,6 +34,7 @@ struct Upstream {
   std::string name, host;
   std::uint16_t port = 0;
   std::optional<std::uint32_t> dp_rank;  ///< told to the model server where the configuration names it
+  bool reports = false;                  ///< its engine publishes KV events
 
   bool down = false;
   bool refused = false;       ///< a connection was refused in this downtime
@@ -58,6 +60,8 @@ class Fleet {
   Status add_all();
 
   [[nodiscard]] const Upstream* find(ReplicaId id) const noexcept;
+  /// shape: `number` is the replica's place in the configuration.
+  [[nodiscard]] const Upstream& at(std::size_t number) const noexcept { return *upstreams_[number]; }
   [[nodiscard]] std::size_t size() const noexcept { return upstreams_.size(); }
 
   void report(const Upstream& upstream, const Report& report);
@@ -71,6 +75,7 @@ class Fleet {
   [[nodiscard]] std::size_t up_count() const;
 
  private:
+  void note_refusal(Upstream& upstream);
   void take_down(Upstream& upstream, const std::string& reason);
   void take_up(Upstream& upstream);
   Awaitable<void> probe(Upstream& upstream);

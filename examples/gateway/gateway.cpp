@@ -86,6 +86,7 @@ struct Gateway::Impl {
   std::vector<std::unique_ptr<Worker>> workers;  // outlive the acceptors, which hold a socket of theirs
   asio::io_context upkeep_io;                    // accepts, probes, and keeps the router tidy
   Fleet fleet;
+  EngineEvents events;  // writes into the router, on a thread of its own
   tcp::acceptor acceptor;
   tcp::acceptor admin_acceptor;
   std::vector<asio::executor_work_guard<asio::io_context::executor_type>> work;
@@ -95,13 +96,19 @@ struct Gateway::Impl {
 Status Gateway::Impl::open() {
   if (auto set = router.set_policy(config.policy); !set) return set;
   if (auto added = fleet.add_all(); !added) return added;
+  if (auto started = events.start(router, fleet, config, router_options().log); !started) return started;
+  if (config.tokenizer == "none" && !events.statuses().empty()) {
+    std::fprintf(stderr,
+                 "warning: KV events name blocks of token ids and there is no --tokenizer: "
+                 "only prompts that come as token ids will be matched\n");
+  }
   if (auto open = listen(acceptor, config.address, config.port); !open) return open;
   const bool apart = config.admin_port >= 0;
   if (apart) {
     if (auto open = listen(admin_acceptor, config.address, static_cast<std::uint16_t>(config.admin_port)); !open)
       return open;
   }
-  const Shared shared{config, router, fleet, counters, retries, stopping};
+  const Shared shared{config, router, fleet, counters, retries, events, stopping};
   for (std::int64_t i = 0; i < config.threads; ++i) {
     workers.push_back(std::make_unique<Worker>(shared, fleet.size()));
     work.emplace_back(workers.back()->io.get_executor());
@@ -220,6 +227,7 @@ Farewell Gateway::Impl::stop() {
   upkeep_io.stop();
   for (auto& thread : threads) thread.join();
   threads.clear();
+  events.stop();
   return farewell;
 }
 

@@ -50,7 +50,7 @@ UpstreamRequest upstream_request(const ClientRequest& request, std::string_view 
   return out;
 }
 
-ResponseHead client_head(const ResponseHead& head, std::string_view replica) {
+ResponseHead client_head(const ResponseHead& head, std::string_view replica, std::int64_t expected_cached_tokens) {
   ResponseHead out;
   out.result(head.result_int());
   out.reason(head.reason());
@@ -58,6 +58,8 @@ ResponseHead client_head(const ResponseHead& head, std::string_view replica) {
     if (!one_connection_only(head, field)) out.insert(field.name(), field.name_string(), field.value());
   }
   out.set("x-warmroute-replica", beast::string_view(replica.data(), replica.size()));
+  if (expected_cached_tokens >= 0)
+    out.set("x-warmroute-expected-cached-tokens", std::to_string(expected_cached_tokens));
   return out;
 }
 

@@ -21,8 +21,9 @@ using UpstreamRequest = examples::http::request<examples::http::span_body<const 
 UpstreamRequest upstream_request(const ClientRequest& request, std::string_view host,
                                  std::optional<std::uint32_t> dp_rank);
 
-/// The model server's answer as the client gets it.
-ResponseHead client_head(const ResponseHead& head, std::string_view replica);
+/// The model server's answer as the client gets it, with the replica's name and how many cached tokens were expected of it (negative:
+/// nobody asked).
+ResponseHead client_head(const ResponseHead& head, std::string_view replica, std::int64_t expected_cached_tokens);
 
 /// How a request with this status ended: 4xx is the client's, 429, 503 and 529 say "busy", other 5xx that something is broken.
 [[nodiscard]] Outcome outcome_of_status(unsigned status) noexcept;

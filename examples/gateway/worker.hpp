@@ -9,6 +9,7 @@
 #include "common/asio.hpp"
 #include "gateway/config.hpp"
 #include "gateway/counters.hpp"
+#include "gateway/engine_events.hpp"
 #include "gateway/fleet.hpp"
 #include "gateway/retry_budget.hpp"
 #include "gateway/upstream.hpp"
@@ -25,6 +26,7 @@ struct Shared {
   Fleet& fleet;
   Counters& counters;
   RetryBudget& retries;
+  const EngineEvents& events;
   std::atomic<bool>& stopping;
 
   /// returns: how bodies are to be read under the policy of now.

@@ -156,13 +156,19 @@ TEST(GatewayConfig, ReadsAFilesObjects) {
   Config config;
   const auto faults = read_config_json(R"({"port": 0, "threads": 2, "total_timeout_ms": 1000,
     "policy": {"algorithm": "cost", "beta": 2},
-    "replicas": ["a=h:1", {"name": "b", "address": "h:2", "model": "m", "weight": 2.5, "adapters": ["x"], "dp_rank": 1,
+    "replicas": ["a=h:1,events=tcp://h:5557", {"name": "b", "events": "tcp://h:6", "replay": "tcp://h:7", "address": "h:2", "model": "m", "weight": 2.5, "adapters": ["x"], "dp_rank": 1,
                            "capacity_tokens": 1000, "ring_id": "slot"}]})",
                                        config);
   EXPECT_TRUE(faults.empty()) << faults.front();
   EXPECT_EQ(config.threads, 2);
   EXPECT_EQ(config.policy.beta, 2);
   ASSERT_EQ(config.replicas.size(), 2u);
+  EXPECT_EQ(config.replicas[0].spec.name, "a");
+  EXPECT_EQ(config.replicas[0].port, 1);
+  EXPECT_EQ(config.replicas[0].events, "tcp://h:5557");
+  EXPECT_EQ(config.replicas[0].replay, "");
+  EXPECT_EQ(config.replicas[1].events, "tcp://h:6");
+  EXPECT_EQ(config.replicas[1].replay, "tcp://h:7");
   const ReplicaSpec& b = config.replicas[1].spec;
   EXPECT_EQ(b.weight, 2.5);
   EXPECT_EQ(b.pool, "m");
@@ -178,6 +184,21 @@ TEST(GatewayConfig, TakesTheExampleFile) {
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->port, 1) << "flags win";
   EXPECT_EQ(config->replicas.size(), 3u);
+}
+
+TEST(GatewayConfig, ReadsWhereAReplicaPublishesItsEvents) {
+  const auto config = read_config({"--replica", "a=[::1]:8000,replay=tcp://[::1]:5558,events=tcp://[::1]:5557"});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->replicas[0].host, "::1");
+  EXPECT_EQ(config->replicas[0].events, "tcp://[::1]:5557");
+  EXPECT_EQ(config->replicas[0].replay, "tcp://[::1]:5558");
+  for (const auto& [flag, part] :
+       {std::pair("a=h:1,replay=tcp://h:2", "replay needs events"),
+        std::pair("a=h:1,event=tcp://h:2", "'event=tcp://h:2'"), std::pair("a=h:1,", "''")}) {
+    const auto refused = read_config({"--replica", flag});
+    ASSERT_FALSE(refused) << flag;
+    EXPECT_NE(refused.error().message.find(part), std::string::npos) << refused.error().message;
+  }
 }
 
 TEST(GatewayConfig, NamesEveryFaultAtOnce) {

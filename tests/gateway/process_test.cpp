@@ -208,6 +208,94 @@ TEST(GatewayProcess, EndsOnSigtermWithAWordAboutWhatWasOpen) {
   EXPECT_EQ(gateway.wait(), 0);
 }
 
+#ifdef WARMROUTE_HAS_EVENTS
+/// An engine that publishes its KV events; the line after the first one says where.
+struct ReportingEngine {
+  ReportingEngine(std::uint16_t at, const std::string& events_at, const std::string& replay_at)
+      : process({WARMROUTE_ENGINE, "--port", std::to_string(at), "--time-scale", "4", "--model", "m", "--events",
+                 events_at, "--events-replay", replay_at}),
+        port(port_in(process.line())) {
+    const std::string line = process.line();  // "events on tcp://..., replay on tcp://..."
+    const auto comma = line.find(", replay on ");
+    if (line.rfind("events on ", 0) != 0 || comma == std::string::npos) return;
+    events = line.substr(10, comma - 10);
+    replay = line.substr(comma + 12, line.find('\n') - comma - 12);
+  }
+  Process process;
+  std::uint16_t port;
+  std::string events, replay;
+};
+
+/// What the gateway foresaw and what the engine then reported; -1: not said.
+struct Cached {
+  std::int64_t foreseen = -1, reported = -1;
+};
+Cached ask(std::uint16_t port, const std::string& text) {
+  std::string body = chat_body(text);
+  body.insert(1, "\"max_tokens\":2,");
+  const Answer answer = call(port, "POST", "/v1/chat/completions", body);
+  Cached cached;
+  const std::string head = answer.head("x-warmroute-expected-cached-tokens");
+  if (!head.empty()) cached.foreseen = std::atoll(head.c_str());
+  constexpr std::string_view kMember = "\"cached_tokens\":";
+  const auto at = answer.body.find(kMember);
+  if (at != std::string::npos) cached.reported = std::atoll(answer.body.c_str() + at + kMember.size());
+  return cached;
+}
+
+TEST(GatewayProcess, LearnsFromEventsWhatAnEngineHoldsAndThatItWasRestarted) {
+  auto engine = std::make_unique<ReportingEngine>(std::uint16_t{0}, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0");
+  ASSERT_FALSE(engine->replay.empty());
+  Process gateway(
+      {WARMROUTE_GATEWAY, "--port", "0", "--tokenizer", "toy", "--replica",
+       "one=127.0.0.1:" + std::to_string(engine->port) + ",events=" + engine->events + ",replay=" + engine->replay});
+  const auto port = port_in(gateway.line());
+  const auto says = [&](std::string_view what) {
+    return eventually([&] { return call(port, "GET", "/replicas").body.find(what) != std::string::npos; });
+  };
+  ASSERT_TRUE(says("\"connected\":true")) << call(port, "GET", "/replicas").body;
+  const std::string ours(640, 'a'), theirs(960, 'b');
+
+  (void)ask(port, ours);
+  ASSERT_TRUE(says("\"state\":\"live\""));
+  // Another client's prompt, which never came through this gateway.
+  EXPECT_EQ(ask(engine->port, theirs).reported, 0);
+  for (const auto& [text, tokens] : {std::pair(ours, 160), std::pair(theirs, 240)}) {
+    EXPECT_TRUE(eventually([&, before = &text] { return ask(port, *before).foreseen == tokens; }));
+    const Cached cached = ask(port, text);
+    EXPECT_EQ(cached.foreseen, tokens);
+    EXPECT_EQ(cached.reported, tokens);
+  }
+
+  const auto old_port = engine->port;
+  const std::string events = engine->events, replay = engine->replay;
+  engine.reset();  // SIGKILL
+  engine = std::make_unique<ReportingEngine>(old_port, events, replay);
+  ASSERT_EQ(engine->port, old_port);
+  // The gateway has not noticed, and it is the new engine's first word that tells it. A word that is spoken before the gateway is
+  // connected again is a gap, and is asked for.
+  EXPECT_TRUE(says("\"connects\":2"));
+  EXPECT_EQ(ask(old_port, theirs).reported, 0);
+  char other = 'c';  // in case that word came before the publisher knew its subscriber
+  ASSERT_TRUE(eventually([&] {
+    if (call(port, "GET", "/replicas").body.find("\"restarts\":1") != std::string::npos) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (other < 'f') (void)ask(old_port, std::string(200, other++));
+    return false;
+  })) << call(port, "GET", "/replicas").body;
+  Cached cached = ask(port, ours);
+  EXPECT_EQ(cached.foreseen, 0) << "what the old one held is gone";
+  EXPECT_EQ(cached.reported, 0);
+  cached = ask(port, theirs);
+  EXPECT_EQ(cached.foreseen, 240) << "what the new one was asked by others is known";
+  EXPECT_EQ(cached.reported, 240);
+  EXPECT_EQ(metric(port, "warmroute_gateway_events_connected{replica=\"one\"}"), 1);
+  EXPECT_EQ(metric(port, "warmroute_gateway_events_restarts_total{replica=\"one\"}"), 1);
+  gateway.kill(SIGTERM);
+  EXPECT_EQ(gateway.wait(), 0);
+}
+#endif
+
 TEST(GatewayProcess, RefusesABadCommandLineWithEveryFault) {
   Process gateway({WARMROUTE_GATEWAY, "--port", "x"});
   EXPECT_EQ(WEXITSTATUS(gateway.wait()), 2);
