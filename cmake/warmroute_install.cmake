@@ -2,6 +2,7 @@
 # Components of the installation (cmake --install build --component NAME):
 #   core       the C++ headers
 #   lib        warmroute::warmroute; with core
+#   zmq        warmroute::zmq, the subscriber of KV events; with lib
 #   c          the C header and the name that linkers look for; with c_runtime
 #   c_static   the C header and libwarmroute_c.a
 #   lib_runtime, c_runtime   shared libraries: all that a finished program needs
@@ -60,6 +61,11 @@ if(TARGET warmroute)
   endif()
   warmroute_install_pkgconfig(lib warmroute LIBS -lwarmroute ${needed} REQUIRES warmroute-core
     DESCRIPTION "In-process routing for LLM serving: the C++ library")
+endif()
+if(TARGET warmroute_zmq)
+  warmroute_install_part(zmq warmroute_zmq)
+  warmroute_install_pkgconfig(zmq warmroute-zmq LIBS -lwarmroute_zmq REQUIRES "warmroute;libzmq"
+    DESCRIPTION "In-process routing for LLM serving: KV events over ZeroMQ")
 endif()
 if(TARGET warmroute_c)
   get_target_property(WARMROUTE_ABI_VERSION warmroute_c SOVERSION)  # packages are named after it

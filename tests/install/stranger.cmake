@@ -36,7 +36,7 @@ function(build_consumer folder from)
   set(work ${SCRATCH}/${NAME})
   file(REMOVE_RECURSE ${work})
   file(COPY ${CMAKE_CURRENT_LIST_DIR}/${folder} ${CMAKE_CURRENT_LIST_DIR}/main.c ${CMAKE_CURRENT_LIST_DIR}/main.cpp
-       ${CMAKE_CURRENT_LIST_DIR}/main_library.cpp DESTINATION ${work}/source)
+       ${CMAKE_CURRENT_LIST_DIR}/main_library.cpp ${CMAKE_CURRENT_LIST_DIR}/main_zmq.cpp DESTINATION ${work}/source)
   run(${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -S ${work}/source/${folder} -B ${work}/build
       -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_C_COMPILER_LAUNCHER=${LAUNCHER}
       -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_PREFIX_PATH=${from} -DEXPECTED_VERSION=${VERSION}
