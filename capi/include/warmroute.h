@@ -1,4 +1,4 @@
-/* clang-format off: laid out by hand */
+/* clang-format off */
 /* warmroute: decides, inside your process, which LLM replica serves a request. The C interface.
  *
  *   1 Library      versions, status, errors, strings

@@ -48,7 +48,7 @@ struct wr_kv_source {
 namespace {
 
 constexpr std::string_view kNoSource = "source is NULL";
-const wr_kv_source_options kOptionDefaults = WR_KV_SOURCE_OPTIONS_INIT;
+const wr_kv_source_options kSourceDefaults = WR_KV_SOURCE_OPTIONS_INIT;
 
 KvSourceOptions options_of(const wr_kv_source_options& o, const Policy& policy) noexcept {
   KvSourceOptions out;
@@ -141,7 +141,7 @@ const char* wr_kv_fault_name(uint32_t fault) {
 wr_status wr_kv_source_new(wr_router* router, wr_replica_id replica, const wr_kv_source_options* options,
                            wr_kv_source** out, wr_error* err) {
   if (router == nullptr || out == nullptr) return null_argument(err, "router or out is NULL");
-  const Input<wr_kv_source_options> in(options != nullptr ? options : &kOptionDefaults, kOptionDefaults);
+  const Input<wr_kv_source_options> in(options != nullptr ? options : &kSourceDefaults, kSourceDefaults);
   if (!in) return in.refuse(err, "options is NULL");
   if (!abi_fits(in->abi_version)) return refuse_abi(err, in->abi_version);
   if (!readable(in->isolation_key)) return null_argument(err, "isolation_key has a size and no data");

@@ -1,5 +1,5 @@
-/* 6 Engines: KV events over a transport of the caller's. Messages: tests/data/kv_event_cases.jsonl, v025-b0 to -b2 (vLLM 0.25.1): three blocks of one
-   prompt, called 200, 201, 202, each of the tokens 101..116. */
+/* 6 Engines: KV events over a transport of the caller's. Messages: tests/data/kv_event_cases.jsonl, v025-b0 to -b2 (vLLM
+   0.25.1): three blocks of one prompt, called 200, 201, 202, each of the tokens 101..116. */
 #include "helpers.h"
 
 enum { kSecond = 1000000000, kTokens = 64 };
