@@ -25,7 +25,8 @@ usage: ./dev demo [--requests N] [--load X] [--time-scale X] [--agents N] [--tur
 Starts $replicas simulated model servers ($profile) and the gateway on free ports of the loopback, sends the first N requests
 of a public conversation trace through it (default $requests, at the rate at which prefill without caches would keep the
 servers busy $load of the time), with the policies round_robin, consistent_hash (sticky on the first 1,024 tokens) and
-cost (warmroute's own), each time with empty caches. Then $agents agents that share one system prompt, round_robin against cost.
+cost (warmroute's own; without the servers' KV events, and with them), each time with empty caches. Then $agents agents that share one
+system prompt, round_robin against cost without and with events.
 All times are simulated ones; --time-scale says how many simulated seconds pass in a real one (default $time_scale; more
 than the machine can follow makes every policy look slow).
   --keep  leave servers and gateway of the last run up, and say how to talk to them
@@ -91,16 +92,24 @@ start() {
   die "${1##*/} did not start, see above"
 }
 
-# start_fleet <policy>: fresh servers with empty caches behind a fresh gateway; sets `url`.
+# start_fleet <policy>: fresh servers with empty caches behind a fresh gateway; sets `url`. With `events` set, the servers publish what
+# their caches hold, and the gateway listens.
 url=
+events=
 start_fleet() {
-  local policy=$1 i flags=()
+  local policy=$1 i flags=() publish=() listen='' replay_at events_at
   for ((i = 0; i < replicas; ++i)); do
+    if [[ -n $events ]]; then publish=(--events tcp://127.0.0.1:0 --events-replay tcp://127.0.0.1:0); fi
     start "$out/engine-$i.log" "$binaries/examples/engine/warmroute-engine" --port 0 --name "gpu-$i" \
-      --profile "$profile" --time-scale "$time_scale"
-    flags+=(--replica "gpu-$i=127.0.0.1:$port")
+      --profile "$profile" --time-scale "$time_scale" "${publish[@]}"
+    if [[ -n $events ]]; then
+      events_at=$(sed -n 's/^events on \([^,]*\), replay on .*/\1/p' "$out/engine-$i.log")
+      replay_at=$(sed -n 's/^events on .*, replay on \(.*\)/\1/p' "$out/engine-$i.log")
+      listen=",events=$events_at,replay=$replay_at"
+    fi
+    flags+=(--replica "gpu-$i=127.0.0.1:$port$listen")
   done
-  start "$out/gateway-$policy.log" "$binaries/examples/gateway/warmroute-gateway" --port 0 "${flags[@]}" --policy "$policy" \
+  start "$out/gateway-$policy${events:+-events}.log" "$binaries/examples/gateway/warmroute-gateway" --port 0 "${flags[@]}" --policy "$policy" \
     --tokenizer toy --profile "$profile" --time-scale "$time_scale" --capacity-tokens "$capacity_tokens"
   url=http://127.0.0.1:$port
 }
@@ -149,16 +158,24 @@ trace_flags=(--trace "$trace" --limit "$requests" --load "$load")
 replay round_robin round_robin "${trace_flags[@]}"
 replay sticky consistent_hash "${trace_flags[@]}"
 replay warmroute cost "${trace_flags[@]}"
+with_events=()
+if [[ -e $binaries/lib/libwarmroute_zmq.a ]]; then
+  with_events=(warmroute_events)
+  events=1 replay warmroute_events cost "${trace_flags[@]}"
+else
+  say "no run with KV events: $binaries was built without ZeroMQ"
+fi
 agent_flags=(--scenario agents --agents "$agents" --turns "$turns")
 replay agents_round_robin round_robin "${agent_flags[@]}"
 replay agents_warmroute cost "${agent_flags[@]}"
+if ((${#with_events[@]} > 0)); then events=1 replay agents_events cost "${agent_flags[@]}"; fi
 
 say ""
 say "== The trace (simulated time)"
-compare "$out/plot.svg" round_robin sticky warmroute
+compare "$out/plot.svg" round_robin sticky warmroute "${with_events[@]}"
 say ""
 say "== $agents agents behind one system prompt (simulated time)"
-compare "$out/agents.svg" agents_round_robin agents_warmroute
+compare "$out/agents.svg" agents_round_robin agents_warmroute "${with_events[@]/warmroute/agents}"
 say ""
 python3 scripts/demo_summary.py "$out" || lost=1
 say "took $((SECONDS - started)) s; figures, logs and plots: $root/$out"

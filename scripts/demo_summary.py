@@ -17,10 +17,13 @@ def line(holds, text):
 
 robin, sticky, ours = run("round_robin"), run("sticky"), run("warmroute")
 agents = [run("agents_round_robin"), run("agents_warmroute")]
+# A build without ZeroMQ has no runs with events.
+events = run("warmroute_events") if (folder / "warmroute_events.json").exists() else None
+with_events = [events, run("agents_events")] if events else []
 
 ttft = ours["ttft_ms"]["mean"] / robin["ttft_ms"]["mean"]
 hits = ours["hit_ratio"] / sticky["hit_ratio"] if sticky["hit_ratio"] else float("inf")
-everything = [robin, sticky, ours, *agents]
+everything = [robin, sticky, ours, *agents, *with_events]
 requests = sum(r["requests"] for r in everything)
 completed = sum(r["completed"] for r in everything)
 failed = sum(sum(r["errors"].values()) for r in everything)
@@ -33,4 +36,9 @@ fine = [
     line(completed == requests and failed == 0, f"nothing failed, nothing was lost: {completed} of {requests} answered, "
          f"{failed} errors"),
 ]
+for name, r in [("without events", ours), ("with events", events)]:
+    if r and r["foresight"]["requests"]:
+        f = r["foresight"]
+        print(f"    {name}: cached tokens foreseen exactly for {100 * f['exact'] / f['requests']:.1f} % of requests, and for "
+              f"{100 * f['warm_exact'] / max(1, f['warm']):.1f} % of the {f['warm']} that had any")
 sys.exit(0 if all(fine) else 1)

@@ -1,6 +1,7 @@
 #include "replay/client.hpp"
 
 #include <array>
+#include <charconv>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -149,6 +150,8 @@ Awaitable<void> Client::read_answer(std::unique_ptr<Connection> connection, bool
   }
   const auto replica = parser.get()["x-warmroute-replica"];
   exchange.replica.assign(replica.data(), replica.size());
+  const auto expected = parser.get()["x-warmroute-expected-cached-tokens"];
+  std::from_chars(expected.data(), expected.data() + expected.size(), exchange.expected_cached_tokens);
   const unsigned status = parser.get().result_int();
   if (status != 200) exchange.error = "http " + std::to_string(status);
 

@@ -29,6 +29,7 @@ struct Exchange {
   std::int64_t prompt_tokens = -1;
   std::int64_t completion_tokens = -1;
   std::int64_t cached_tokens = -1;
+  std::int64_t expected_cached_tokens = -1;  ///< header x-warmroute-expected-cached-tokens: what the gateway foresaw
   std::int64_t attempts = 1;
   std::string replica;  ///< header x-warmroute-replica
   std::string text;     ///< of the answer, when it was asked for

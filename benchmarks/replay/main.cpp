@@ -23,6 +23,7 @@ ABSL_FLAG(double, load, 0.0,
           "0: at the trace's own times");
 ABSL_FLAG(std::string, profile, "70b-8xh100", "hardware of the replicas, for --load");
 ABSL_FLAG(std::int64_t, replicas, 4, "number of replicas, for --load and the balance");
+ABSL_FLAG(std::int64_t, block_size, 16, "tokens per block of the engines: what counts as near in the foresight");
 ABSL_FLAG(std::int64_t, agents, 50, "agents scenario: how many");
 ABSL_FLAG(std::int64_t, turns, 20, "agents scenario: turns of each");
 ABSL_FLAG(std::int64_t, system_tokens, 6144, "agents scenario: length of the shared system prompt");
@@ -125,6 +126,7 @@ int run() {
   facts.scenario = scenario;
   facts.time_scale = options.time_scale;
   facts.replicas = options.replicas;
+  facts.block_tokens = absl::GetFlag(FLAGS_block_size);
   facts.wall_seconds = runner.wall_seconds();
   Report report = summarise(runner.exchanges(), facts);
   if (scenario == "agents" && report.input_tokens > 0) {

@@ -53,6 +53,22 @@ void add_balance(Report& report, std::int64_t replicas) {
       static_cast<double>(max.tokens) * count / static_cast<double>(std::max<std::int64_t>(1, sum.tokens));
 }
 
+void add_foresight(Foresight& foresight, const Exchange& x, std::int64_t block_tokens) {
+  if (x.expected_cached_tokens < 0 || x.cached_tokens < 0) return;
+  const std::int64_t off = x.expected_cached_tokens - x.cached_tokens;
+  ++foresight.requests;
+  if (off == 0) ++foresight.exact;
+  if (x.expected_cached_tokens > 0 || x.cached_tokens > 0) {
+    ++foresight.warm;
+    if (off == 0) ++foresight.warm_exact;
+  }
+  if (off <= block_tokens && off >= -block_tokens) {
+    ++foresight.near;
+  } else {
+    ++(off > 0 ? foresight.too_many : foresight.too_few);
+  }
+}
+
 std::string latency_json(const LatencySummary& s) {
   return "{\"mean\":" + format("%.3f", s.mean) + ",\"p50\":" + format("%.3f", s.p50) +
          ",\"p90\":" + format("%.3f", s.p90) + ",\"p99\":" + format("%.3f", s.p99) +
@@ -114,6 +130,7 @@ Report summarise(const std::vector<Exchange>& exchanges, const RunFacts& facts) 
     report.input_tokens += input;
     report.cached_tokens += cached;
     report.output_tokens += x.tokens;
+    add_foresight(report.foresight, x, facts.block_tokens);
     if (x.replica.empty()) continue;
     ReplicaShare& share = report.replicas[x.replica];
     ++share.requests;
@@ -134,7 +151,7 @@ Report summarise(const std::vector<Exchange>& exchanges, const RunFacts& facts) 
 }
 
 std::string table(const std::vector<Report>& reports) {
-  constexpr std::size_t kLabelWidth = 30, kColumnWidth = 18;
+  constexpr std::size_t kLabelWidth = 32, kColumnWidth = 18;
   std::string out;
   const auto pad = [](std::string text, std::size_t width) {
     text.resize(std::max(text.size() + 1, width), ' ');
@@ -167,6 +184,21 @@ std::string table(const std::vector<Report>& reports) {
   row("cached input tokens", [](const Report& r) { return format("%.1f %%", r.hit_ratio * 100); });
   row("  of the infinite cache's",
       [](const Report& r) { return r.bound_ratio > 0 ? format("%.0f %%", r.share_of_bound() * 100) : "-"; });
+  row("foreseen exactly / in a block", [](const Report& r) {
+    const Foresight& f = r.foresight;
+    if (f.requests == 0) return std::string("-");
+    return format("%.1f", Foresight::percent(f.exact, f.requests)) +
+           format(" / %.1f %%", Foresight::percent(f.near, f.requests));
+  });
+  row("  else too many / too few", [](const Report& r) {
+    const Foresight& f = r.foresight;
+    return f.requests == 0 ? std::string("-") : std::to_string(f.too_many) + " / " + std::to_string(f.too_few);
+  });
+  row("exactly, where any were cached", [](const Report& r) {
+    const Foresight& f = r.foresight;
+    if (f.warm == 0) return std::string("-");
+    return format("%.1f %% of ", Foresight::percent(f.warm_exact, f.warm)) + std::to_string(f.warm);
+  });
   row("requests, max / mean",
       [](const Report& r) { return r.request_balance > 0 ? format("%.2f", r.request_balance) : "-"; });
   row("tokens, max / mean",
@@ -197,7 +229,11 @@ std::string to_json(const Report& r) {
       ",\"output_tokens\":" + std::to_string(r.output_tokens) + ",\"hit_ratio\":" + format("%.6f", r.hit_ratio) +
       ",\"bound_ratio\":" + format("%.6f", r.bound_ratio) +
       ",\"share_of_bound\":" + format("%.6f", r.share_of_bound()) +
-      ",\n \"late_p99_wall_ms\":" + format("%.3f", r.late_p99_wall) +
+      ",\n \"foresight\":{\"requests\":" + std::to_string(r.foresight.requests) +
+      ",\"exact\":" + std::to_string(r.foresight.exact) + ",\"near\":" + std::to_string(r.foresight.near) +
+      ",\"too_many\":" + std::to_string(r.foresight.too_many) + ",\"too_few\":" + std::to_string(r.foresight.too_few) +
+      ",\"warm\":" + std::to_string(r.foresight.warm) + ",\"warm_exact\":" + std::to_string(r.foresight.warm_exact) +
+      "}" + ",\n \"late_p99_wall_ms\":" + format("%.3f", r.late_p99_wall) +
       ",\"request_balance\":" + format("%.4f", r.request_balance) +
       ",\"token_balance\":" + format("%.4f", r.token_balance) + ",\"errors\":{";
   const char* comma = "";
@@ -247,6 +283,10 @@ Result<Report> from_json_file(const std::string& path) {
   r.output_tokens = count_at(document, "output_tokens");
   r.hit_ratio = number_at(document, "hit_ratio");
   r.bound_ratio = number_at(document, "bound_ratio");
+  if (Element f; document["foresight"].get(f) == simdjson::SUCCESS) {
+    r.foresight = {count_at(f, "requests"), count_at(f, "exact"), count_at(f, "near"),      count_at(f, "too_many"),
+                   count_at(f, "too_few"),  count_at(f, "warm"),  count_at(f, "warm_exact")};
+  }
   r.late_p99_wall = number_at(document, "late_p99_wall_ms");
   r.request_balance = number_at(document, "request_balance");
   r.token_balance = number_at(document, "token_balance");

@@ -15,6 +15,21 @@ struct LatencySummary {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0, max = 0;
 };
 
+/// How well the gateway foresaw `cached_tokens`, over the answers that have both numbers.
+struct Foresight {
+  std::int64_t requests = 0;
+  std::int64_t exact = 0;       ///< equal to the token
+  std::int64_t near = 0;        ///< within one block, exact ones included
+  std::int64_t too_many = 0;    ///< of the others: fewer were there than expected
+  std::int64_t too_few = 0;     ///< of the others: more were there
+  std::int64_t warm = 0;        ///< something was cached, or was expected to be: an empty cache is easy to foresee
+  std::int64_t warm_exact = 0;  ///< of those
+
+  [[nodiscard]] static double percent(std::int64_t part, std::int64_t of) {
+    return of > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(of) : 0;
+  }
+};
+
 struct ReplicaShare {
   std::int64_t requests = 0;
   std::int64_t tokens = 0;    ///< input and output
@@ -32,6 +47,7 @@ struct Report {
   std::vector<double> ttft_percentiles;  ///< shape: [0..100], the curve of the plot
   std::int64_t input_tokens = 0, cached_tokens = 0, output_tokens = 0;
   double hit_ratio = 0, bound_ratio = 0;
+  Foresight foresight;
   double late_p99_wall = 0;  ///< how late requests were sent; much of it means that the machine could not follow
   double request_balance = 0, token_balance = 0;  ///< max / mean over replicas; 0: nobody said which replica answered
   std::map<std::string, ReplicaShare> replicas;
@@ -48,7 +64,8 @@ struct RunFacts {
   double load = 0;
   double wall_seconds = 0;
   double bound_ratio = 0;
-  std::int64_t replicas = 0;  ///< that there are; those that got nothing count in the balance
+  std::int64_t replicas = 0;       ///< that there are; those that got nothing count in the balance
+  std::int64_t block_tokens = 16;  ///< what counts as near in the foresight
 };
 
 [[nodiscard]] Report summarise(const std::vector<Exchange>& exchanges, const RunFacts& facts);

@@ -59,6 +59,7 @@ TEST(Report, SummarisesExchangesAndSurvivesItsJson) {
     x.tokens = 3;
     x.prompt_tokens = 100;
     x.cached_tokens = i == 1 ? 0 : 50;
+    if (i < 10) x.expected_cached_tokens = i <= 3 ? x.cached_tokens : i == 4 ? 34 : i == 5 ? 66 : i == 6 ? 0 : 67;
     x.replica = i <= 6 ? "a" : "b";
     exchanges.push_back(x);
   }
@@ -78,6 +79,13 @@ TEST(Report, SummarisesExchangesAndSurvivesItsJson) {
   EXPECT_DOUBLE_EQ(report.request_balance, 6.0 / 2.5);  // two of the four replicas got nothing
   EXPECT_EQ(report.error_count(), 1);
   EXPECT_EQ(report.retries, 1);
+  EXPECT_EQ(report.foresight.requests, 9) << "of one answer nobody had foreseen anything";
+  EXPECT_EQ(report.foresight.exact, 3);
+  EXPECT_EQ(report.foresight.near, 5) << "a block more and a block fewer are near";
+  EXPECT_EQ(report.foresight.too_many, 3);
+  EXPECT_EQ(report.foresight.too_few, 1);
+  EXPECT_EQ(report.foresight.warm, 8) << "of the first one nothing was expected, and nothing was there";
+  EXPECT_EQ(report.foresight.warm_exact, 2);
 
   const std::string path = ::testing::TempDir() + "warmroute_report.json";
   ASSERT_TRUE(write_file(path, to_json(report)).ok());
