@@ -39,6 +39,6 @@ fine = [
 for name, r in [("without events", ours), ("with events", events)]:
     if r and r["foresight"]["requests"]:
         f = r["foresight"]
-        print(f"    {name}: cached tokens foreseen exactly for {100 * f['exact'] / f['requests']:.1f} % of requests, and for "
-              f"{100 * f['warm_exact'] / max(1, f['warm']):.1f} % of the {f['warm']} that had any")
+        print(f"    {name}: cached tokens foreseen exactly for {100 * f['exact'] / f['requests']:.1f} % of requests; off by "
+              f"{100 * f['off_tokens'] / max(1, f['cached_tokens']):.2f} % of all cached tokens")
 sys.exit(0 if all(fine) else 1)

@@ -58,10 +58,8 @@ void add_foresight(Foresight& foresight, const Exchange& x, std::int64_t block_t
   const std::int64_t off = x.expected_cached_tokens - x.cached_tokens;
   ++foresight.requests;
   if (off == 0) ++foresight.exact;
-  if (x.expected_cached_tokens > 0 || x.cached_tokens > 0) {
-    ++foresight.warm;
-    if (off == 0) ++foresight.warm_exact;
-  }
+  foresight.off_tokens += off < 0 ? -off : off;
+  foresight.cached_tokens += x.cached_tokens;
   if (off <= block_tokens && off >= -block_tokens) {
     ++foresight.near;
   } else {
@@ -194,10 +192,10 @@ std::string table(const std::vector<Report>& reports) {
     const Foresight& f = r.foresight;
     return f.requests == 0 ? std::string("-") : std::to_string(f.too_many) + " / " + std::to_string(f.too_few);
   });
-  row("exactly, where any were cached", [](const Report& r) {
+  row("  off by, of all cached tokens", [](const Report& r) {
     const Foresight& f = r.foresight;
-    if (f.warm == 0) return std::string("-");
-    return format("%.1f %% of ", Foresight::percent(f.warm_exact, f.warm)) + std::to_string(f.warm);
+    return f.cached_tokens == 0 ? std::string("-")
+                                : format("%.2f %%", Foresight::percent(f.off_tokens, f.cached_tokens));
   });
   row("requests, max / mean",
       [](const Report& r) { return r.request_balance > 0 ? format("%.2f", r.request_balance) : "-"; });
@@ -232,8 +230,9 @@ std::string to_json(const Report& r) {
       ",\n \"foresight\":{\"requests\":" + std::to_string(r.foresight.requests) +
       ",\"exact\":" + std::to_string(r.foresight.exact) + ",\"near\":" + std::to_string(r.foresight.near) +
       ",\"too_many\":" + std::to_string(r.foresight.too_many) + ",\"too_few\":" + std::to_string(r.foresight.too_few) +
-      ",\"warm\":" + std::to_string(r.foresight.warm) + ",\"warm_exact\":" + std::to_string(r.foresight.warm_exact) +
-      "}" + ",\n \"late_p99_wall_ms\":" + format("%.3f", r.late_p99_wall) +
+      ",\"off_tokens\":" + std::to_string(r.foresight.off_tokens) +
+      ",\"cached_tokens\":" + std::to_string(r.foresight.cached_tokens) + "}" +
+      ",\n \"late_p99_wall_ms\":" + format("%.3f", r.late_p99_wall) +
       ",\"request_balance\":" + format("%.4f", r.request_balance) +
       ",\"token_balance\":" + format("%.4f", r.token_balance) + ",\"errors\":{";
   const char* comma = "";
@@ -284,8 +283,9 @@ Result<Report> from_json_file(const std::string& path) {
   r.hit_ratio = number_at(document, "hit_ratio");
   r.bound_ratio = number_at(document, "bound_ratio");
   if (Element f; document["foresight"].get(f) == simdjson::SUCCESS) {
-    r.foresight = {count_at(f, "requests"), count_at(f, "exact"), count_at(f, "near"),      count_at(f, "too_many"),
-                   count_at(f, "too_few"),  count_at(f, "warm"),  count_at(f, "warm_exact")};
+    r.foresight = {count_at(f, "requests"),     count_at(f, "exact"),   count_at(f, "near"),
+                   count_at(f, "too_many"),     count_at(f, "too_few"), count_at(f, "off_tokens"),
+                   count_at(f, "cached_tokens")};
   }
   r.late_p99_wall = number_at(document, "late_p99_wall_ms");
   r.request_balance = number_at(document, "request_balance");

@@ -18,12 +18,12 @@ struct LatencySummary {
 /// How well the gateway foresaw `cached_tokens`, over the answers that have both numbers.
 struct Foresight {
   std::int64_t requests = 0;
-  std::int64_t exact = 0;       ///< equal to the token
-  std::int64_t near = 0;        ///< within one block, exact ones included
-  std::int64_t too_many = 0;    ///< of the others: fewer were there than expected
-  std::int64_t too_few = 0;     ///< of the others: more were there
-  std::int64_t warm = 0;        ///< something was cached, or was expected to be: an empty cache is easy to foresee
-  std::int64_t warm_exact = 0;  ///< of those
+  std::int64_t exact = 0;          ///< equal to the token
+  std::int64_t near = 0;           ///< within one block, exact ones included
+  std::int64_t too_many = 0;       ///< of the others: fewer were there than expected
+  std::int64_t too_few = 0;        ///< of the others: more were there
+  std::int64_t off_tokens = 0;     ///< sum of the differences, either way
+  std::int64_t cached_tokens = 0;  ///< sum of what was there
 
   [[nodiscard]] static double percent(std::int64_t part, std::int64_t of) {
     return of > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(of) : 0;

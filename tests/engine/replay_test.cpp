@@ -84,8 +84,8 @@ TEST(Report, SummarisesExchangesAndSurvivesItsJson) {
   EXPECT_EQ(report.foresight.near, 5) << "a block more and a block fewer are near";
   EXPECT_EQ(report.foresight.too_many, 3);
   EXPECT_EQ(report.foresight.too_few, 1);
-  EXPECT_EQ(report.foresight.warm, 8) << "of the first one nothing was expected, and nothing was there";
-  EXPECT_EQ(report.foresight.warm_exact, 2);
+  EXPECT_EQ(report.foresight.off_tokens, 2 * 16 + 50 + 3 * 17);
+  EXPECT_EQ(report.foresight.cached_tokens, 8 * 50);
 
   const std::string path = ::testing::TempDir() + "warmroute_report.json";
   ASSERT_TRUE(write_file(path, to_json(report)).ok());
