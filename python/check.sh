@@ -80,8 +80,11 @@ install_in_empty_venv() {
   rm -rf "$work/empty"
   python3 -m venv "$work/empty" && "$work/empty/bin/pip" install -q "$work"/repaired/*.whl || return 1
   (cd / && "$work/empty/bin/python" -I -W error -c 'import warmroute; print(warmroute.__version__, warmroute.__file__)') || return 1
-  sed -n '/^```python$/,/^```$/p' python/README.md | sed '1d;$d' >"$work/readme.py"
-  (cd / && "$work/empty/bin/python" -I -W error "$work/readme.py")
+  local readme
+  for readme in README.md python/README.md; do
+    sed -n '/^```python$/,/^```$/p' "$readme" | sed '1d;$d' >"$work/readme.py"
+    [[ -s $work/readme.py ]] && (cd / && "$work/empty/bin/python" -I -W error "$work/readme.py") || return 1
+  done
 }
 install_in_venv() {
   "$venv/bin/pip" install -q --force-reinstall --no-deps "$work"/repaired/*.whl

@@ -33,7 +33,7 @@ bool write_block(BodyReader& r, NodeIndex block, Parts& parts, bool& tool_result
   return parts.part(block);
 }
 
-bool write_message(BodyReader& r, NodeIndex message) {
+bool write_anthropic_message(BodyReader& r, NodeIndex message) {
   if (!r.is_object(message, "")) return false;
   static constexpr std::array<std::string_view, 2> kNames{"role", "content"};
   std::array<NodeIndex, kNames.size()> m;
@@ -62,7 +62,7 @@ bool write_message(BodyReader& r, NodeIndex message) {
 bool read_messages(BodyReader& r) {
   if (!r.write_head() || !r.write_tools(Slot::tools)) return false;
   if (!Parts(r, Role{kNoNode, "system"}).content(r.member(Slot::system), "system")) return false;
-  return read_message_list(r, write_message);
+  return read_message_list(r, write_anthropic_message);
 }
 
 }  // namespace warmroute::ingest

@@ -17,7 +17,7 @@ using ingest::NodeIndex;
 using ingest::NodeKind;
 using ingest::Slot;
 
-constexpr std::size_t kKeepBytes = std::size_t{16} << 20;
+constexpr std::size_t kKeepBodyBytes = std::size_t{16} << 20;
 constexpr std::uint64_t kExtraKeySeed = 3;  // kinds of block_seed(): 0 adapter, 1 salt, 2 isolation key
 constexpr std::string_view kBom = "\xef\xbb\xbf";
 
@@ -165,7 +165,7 @@ bool RequestBodyParser::Impl::read_hints(BodyReader& r, const RequestBodyOptions
         Slot::safety_identifier, Slot::metadata, Slot::cache_salt, Slot::lora_path}) {
     if (const NodeIndex node = r.member(slot); node != kNoNode) room += r.tape.view(node).size();
   }
-  hints.reset(kKeepBytes);
+  hints.reset(kKeepBodyBytes);
   hints.reserve_more(room);
 
   const NodeIndex model = r.member(Slot::model);
@@ -290,8 +290,8 @@ void RequestBodyParser::Impl::hash(BodyReader& r, const RequestBodyOptions& opti
 
 bool RequestBodyParser::Impl::read(BodyApi api, std::string_view body, const RequestBodyOptions& options,
                                    ParsedBody& out) {
-  if (blocks.capacity() * sizeof(BlockHash) > kKeepBytes) std::vector<BlockHash>().swap(blocks);
-  ids.reset(kKeepBytes);
+  if (blocks.capacity() * sizeof(BlockHash) > kKeepBodyBytes) std::vector<BlockHash>().swap(blocks);
+  ids.reset(kKeepBodyBytes);
   if (!check(api, body, options)) return false;
   // Frames are shorter than the JSON around the same text, so this is hardly ever exceeded.
   canonical.begin(body.size(), options.hash_seed);
@@ -302,8 +302,8 @@ bool RequestBodyParser::Impl::read(BodyApi api, std::string_view body, const Req
 }
 
 void RequestBodyParser::Impl::forget_text() noexcept {
-  canonical.reset(kKeepBytes);
-  tape.reset(kKeepBytes);
+  canonical.reset(kKeepBodyBytes);
+  tape.reset(kKeepBodyBytes);
 }
 
 RequestBodyParser::RequestBodyParser() : impl_(std::make_unique<Impl>()) {}
