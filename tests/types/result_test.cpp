@@ -27,6 +27,8 @@ const std::map<std::int32_t, std::string_view>& fixed_codes() {
       {7, "unsupported"},
       {8, "io"},
       {9, "internal"},
+      {10, "out_of_memory"},
+      {11, "abi_mismatch"},
       {20, "invalid_json"},
       {21, "invalid_utf8"},
       {22, "invalid_unicode"},
