@@ -29,8 +29,6 @@
 
 #include "warmroute/ingest/engine_metrics.hpp"
 #include "warmroute/ingest/kv_events.hpp"
-#include "warmroute/ingest/engine_metrics.hpp"
-#include "warmroute/ingest/kv_events.hpp"
 #include "warmroute/ingest/kv_source.hpp"
 #include "warmroute/ingest/kv_subscriber.hpp"
 #include "warmroute/ingest/request_body.hpp"

@@ -323,8 +323,8 @@ std::vector<KvEndpointStatus> KvSubscriber::statuses() const {
   return impl_->published;
 }
 Result<KvEndpointStatus> KvSubscriber::status(ReplicaId replica) const {
-  for (KvEndpointStatus& status : statuses()) {
-    if (status.replica == replica) return std::move(status);
+  for (const KvEndpointStatus& status : statuses()) {
+    if (status.replica == replica) return status;
   }
   return Error{Code::not_found, "replica " + name_of(replica) + " has no subscription", kNoOffset};
 }

@@ -8,16 +8,18 @@
 /* host.cpp: what a C++ program does with its own libstdc++. returns: 1 if all of it still works. */
 int host_cpp_works(void);
 
-#define FUNCTIONS(X)                                                                                                  \
-  X(wr_version)                                                                                                       \
-  X(wr_router_new)                                                                                                    \
-  X(wr_router_free)                                                                                                   \
-  X(wr_router_add_replica)                                                                                            \
-  X(wr_router_route)                                                                                                  \
-  X(wr_router_first_token)                                                                                            \
+/* clang-format off */
+#define FUNCTIONS(X) \
+  X(wr_version) \
+  X(wr_router_new) \
+  X(wr_router_free) \
+  X(wr_router_add_replica) \
+  X(wr_router_route) \
+  X(wr_router_first_token) \
   X(wr_router_finish) X(wr_router_explain_json) X(wr_router_prometheus) X(wr_router_statistics) X(wr_body_parser_new) \
-      X(wr_body_parser_free) X(wr_body_parser_parse) X(wr_body_to_request) X(wr_policy_from_json) X(wr_policy_init)   \
+      X(wr_body_parser_free) X(wr_body_parser_parse) X(wr_body_to_request) X(wr_policy_from_json) X(wr_policy_init) \
           X(wr_router_export_caches) X(wr_router_import_caches) X(wr_ring_new) X(wr_ring_home) X(wr_ring_free)
+/* clang-format on */
 
 /* The functions under their own types: a pointer and a member per name, declared from the header's own declarations. */
 typedef struct copy {

@@ -1,6 +1,7 @@
 // The operations of generate.cpp through the C++ interface: reads them from stdin, prints a line for each.
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +16,13 @@ using namespace warmroute;  // NOLINT(google-build-using-namespace)
 
 class Runner {
  public:
+  Runner() = default;
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+  ~Runner() {
+    std::free(hashes_.data);
+    std::free(tokens_.data);
+  }
   void run(char* line) {
     const std::string_view op = line_field(&line);
     if (op == "policy") policy(line);
