@@ -789,7 +789,7 @@ typedef struct wr_request {
   /* 0 is unknown, too, so that a request of zeros with its struct_size set is a sound one. */
   int64_t input_tokens; /* of all prompts; 0 or WR_UNKNOWN: what token_ids or blocks say, else prompt_bytes by learned bytes per token */
   int64_t prompt_bytes; /* of all canonical prompts; 0 or WR_UNKNOWN */
-  int64_t max_output_tokens; /* 0 or WR_UNKNOWN: no limit named */
+  int64_t max_output_tokens; /* WR_UNKNOWN: no limit named; 0: no output at all */
   int64_t deadline_ns; /* carried for later policies */
   uint32_t class_id;   /* echoed */
   int32_t priority;

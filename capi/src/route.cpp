@@ -23,9 +23,6 @@ constexpr std::string_view kBlockKind = "block_kind is not one of WR_BLOCKS_..."
 static_assert(sizeof(wr_replica_id) == sizeof(ReplicaId) && offsetof(wr_replica_id, generation) == 4 &&
               offsetof(ReplicaId, generation) == 4);
 
-// A count in a request: 0 is what a caller's memset leaves, and no prompt has none.
-std::int64_t known(std::int64_t count) noexcept { return count == 0 ? kUnknown : count; }
-
 Request request_of(const wr_request& r) noexcept {
   Request out;
   out.model = view(r.model);
@@ -36,9 +33,9 @@ Request request_of(const wr_request& r) noexcept {
   out.token_ids = {r.token_ids, r.token_count};
   out.blocks = block_hashes(r.block_hashes, r.block_count);
   out.block_kind = static_cast<BlockKind>(r.block_kind);
-  out.input_tokens = known(r.input_tokens);
-  out.prompt_bytes = known(r.prompt_bytes);
-  out.max_output_tokens = known(r.max_output_tokens);
+  out.input_tokens = r.input_tokens;
+  out.prompt_bytes = r.prompt_bytes;
+  out.max_output_tokens = r.max_output_tokens;
   out.class_id = r.class_id;
   out.priority = r.priority;
   out.deadline = Nanos{r.deadline_ns};

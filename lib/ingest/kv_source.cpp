@@ -59,7 +59,7 @@ struct KvSource::Impl {
   void store(const KvEvent& event, Nanos now);
   void attach(std::span<const EngineHash> parents, Nanos now);
   void on_gap(const KvMessage& message, Nanos now);
-  void hold(const KvMessage& message, Nanos now);
+  void hold(Held message, Nanos now);
   void end_replay(Nanos now);
   void try_again(Nanos now);
   void resync(KvResync reason, std::uint64_t missing_to, Nanos now);
@@ -158,13 +158,13 @@ void KvSource::Impl::on_gap(const KvMessage& message, Nanos now) {
   status.unsure_since = now;
   gap_from = asked_from = status.next;
   attempts = 0;
-  hold(message, now);
+  hold({message.seq, std::string(message.payload)}, now);
   try_again(now);
 }
 
-void KvSource::Impl::hold(const KvMessage& message, Nanos now) {
+void KvSource::Impl::hold(Held message, Nanos now) {
   status.held_bytes += message.payload.size();
-  held.push_back({message.seq, std::string(message.payload)});
+  held.push_back(std::move(message));
   if (status.held_bytes > options.max_held_bytes) resync(KvResync::too_much_held, held.front().seq - 1, now);
 }
 
@@ -199,14 +199,14 @@ void KvSource::Impl::take_held(Nanos now) {
   std::deque<Held> waiting = std::exchange(held, {});
   status.held_bytes = 0;
   while (!waiting.empty()) {
-    const Held message = std::move(waiting.front());
+    Held message = std::move(waiting.front());
     waiting.pop_front();
     if (message.seq < status.next) continue;  // the replay had it
     if (message.seq > status.next && status.state == KvSourceState::live) {
       on_gap(view_of(message), now);
       continue;
     }
-    if (status.state == KvSourceState::replaying) hold(view_of(message), now);
+    if (status.state == KvSourceState::replaying) hold(std::move(message), now);
     else apply(message.seq, message.payload, now);
   }
 }
@@ -250,7 +250,7 @@ void KvSource::live(const KvMessage& message, Nanos now) {
     status.next = s.options.replay ? 0 : message.seq;
     status.state = KvSourceState::live;
   } else if (status.state == KvSourceState::replaying) {
-    s.hold(message, now);
+    s.hold({message.seq, std::string(message.payload)}, now);
     return;
   }
   status.state = KvSourceState::live;

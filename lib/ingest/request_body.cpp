@@ -264,7 +264,7 @@ void RequestBodyParser::Impl::hash(BodyReader& r, const RequestBodyOptions& opti
   const bool have_ids = out.ids_from_body || options.tokenizer.encode != nullptr;
   HashSpace space{.hash_seed = options.hash_seed, .adapter = out.adapter, .text = !have_ids};
   space.cache_salt = out.cache_salt;  // separates in the engines too, whatever the policy
-  if (options.isolation != Isolation::none) space.isolation_key = options.tenant;
+  space.isolation_key = isolation_key(options.isolation, options.tenant);
   if (have_ids) {
     out.token_ids = ids.first_prompt();
     out.all_token_ids = ids.all();

@@ -52,8 +52,8 @@ struct KvSubscriber::Impl {
 
   void run();
   void wait();
-  void listen(Line& line);
-  void follow_replay(Line& line);
+  void listen(Line& line, Nanos turn);
+  void follow_replay(Line& line, Nanos turn);
   void follow_connection(Line& line);
   void ask_replay(Line& line);
   void publish();
@@ -79,6 +79,7 @@ struct KvSubscriber::Impl {
   zmq::Socket door;
   zmq::Message message;
   std::uint64_t monitors = 0;
+  std::chrono::steady_clock::time_point published_at{};
 
   // between callers and the thread
   std::mutex calling;  // guards `bell`, which is one socket for all callers
@@ -202,14 +203,18 @@ void KvSubscriber::Impl::run() {
       answer_ready = true;
       answered.notify_all();
     }
+    const Nanos turn = now();
     for (const auto& line : lines) {
       follow_connection(*line);
-      listen(*line);
-      follow_replay(*line);
-      line->source.advance(now());
+      listen(*line, turn);
+      follow_replay(*line, turn);
+      line->source.advance(turn);
       ask_replay(*line);
     }
-    publish();
+    if (const auto at = std::chrono::steady_clock::now(); at - published_at > std::chrono::milliseconds(kTurnMs)) {
+      published_at = at;
+      publish();
+    }
   }
   lines.clear();
 }
@@ -228,14 +233,14 @@ void KvSubscriber::Impl::wait() {
   zmq_poll(polled.data(), static_cast<int>(polled.size()), kTurnMs);
 }
 
-void KvSubscriber::Impl::listen(Line& line) {
+void KvSubscriber::Impl::listen(Line& line, Nanos turn) {
   for (int i = 0; i < kPerTurn && message.receive(line.events.get()); ++i) {
     const auto read = read_kv_frames(KvSocket::subscriber, message.frames());
     if (!read) {
       if (line.status.bad_frames++ == 0) say(LogLevel::warning, line, read.error().message);
       continue;
     }
-    line.source.live(*read, now());
+    line.source.live(*read, turn);
     ask_replay(line);
   }
 }
@@ -260,14 +265,14 @@ void KvSubscriber::Impl::ask_replay(Line& line) {
   say(LogLevel::info, line, "a gap: replay requested from message " + std::to_string(*from));
 }
 
-void KvSubscriber::Impl::follow_replay(Line& line) {
+void KvSubscriber::Impl::follow_replay(Line& line, Nanos turn) {
   for (int i = 0; i < kPerTurn && line.replay != nullptr && message.receive(line.replay.get()); ++i) {
     const auto read = read_kv_frames(KvSocket::dealer, message.frames());
     if (!read) {
       ++line.status.bad_frames;
       continue;
     }
-    line.source.replayed(*read, now());
+    line.source.replayed(*read, turn);
     ask_replay(line);
   }
 }

@@ -57,6 +57,9 @@ void update_replica(PyRouter& self, std::uint64_t replica, NowArg now_ns, std::o
   check(self.released([&] { return self.router.update_replica(replica_of(replica), spec, now); }));
 }
 
+std::span<const EngineHash> names_of(const HashView& ids) {
+  return {reinterpret_cast<const EngineHash*>(ids.span().data()), ids.size()};
+}
 void blocks_stored(PyRouter& self, std::uint64_t replica, const HashView& ids, std::optional<std::uint64_t> parent,
                    NowArg now_ns, const std::optional<py::object>& token_ids, const std::optional<py::object>& blocks,
                    EnumArg<Tier> tier, std::string_view adapter, std::string_view cache_salt, std::string_view tenant) {
@@ -68,7 +71,7 @@ void blocks_stored(PyRouter& self, std::uint64_t replica, const HashView& ids, s
   StoredBlocks stored;
   stored.tier = tier;
   if (parent) stored.parent = EngineHash{*parent};
-  stored.ids = {reinterpret_cast<const EngineHash*>(ids.span().data()), ids.size()};
+  stored.ids = names_of(ids);
   stored.blocks = as_blocks(hashes.span());
   stored.token_ids = tokens.span();
   stored.adapter = adapter;
@@ -78,11 +81,17 @@ void blocks_stored(PyRouter& self, std::uint64_t replica, const HashView& ids, s
   check(self.released([&] { return self.router.blocks_stored(replica_of(replica), stored, now); }));
 }
 
+std::size_t blocks_also_on(PyRouter& self, std::uint64_t replica, EnumArg<Tier> tier, const HashView& ids,
+                           NowArg now_ns) {
+  const Nanos now = self.at(now_ns);
+  return value_of(
+      self.released([&] { return self.router.blocks_also_on(replica_of(replica), tier, names_of(ids), now); }));
+}
 std::size_t blocks_removed(PyRouter& self, std::uint64_t replica, const HashView& ids, NowArg now_ns,
                            EnumArg<Tier> tier) {
-  const std::span names{reinterpret_cast<const EngineHash*>(ids.span().data()), ids.size()};
   const Nanos now = self.at(now_ns);
-  return value_of(self.released([&] { return self.router.blocks_removed(replica_of(replica), tier, names, now); }));
+  return value_of(
+      self.released([&] { return self.router.blocks_removed(replica_of(replica), tier, names_of(ids), now); }));
 }
 
 void bind_members(RouterClass& c) {
@@ -151,7 +160,12 @@ void bind_events(RouterClass& c) {
            py::kw_only(), py::arg_v("tier", EnumArg<Tier>{}, "'device'"),
            "An engine's event: these are gone. shape: ids uint64[n]; unknown ones are skipped. returns: how many were "
            "held.\n\n"
-           "errors: Error stale, unsupported.");
+           "errors: Error stale, unsupported.")
+      .def("blocks_also_on", &blocks_also_on, py::arg("replica"), py::arg("tier"), py::arg("ids"),
+           py::arg("now_ns") = std::nullopt,
+           "An engine's event: blocks that it named before are on `tier` (too). shape: ids uint64[n]; unknown ones are "
+           "skipped.\n\n"
+           "returns: how many are known. errors: Error stale, unsupported.");
 }
 
 }  // namespace

@@ -141,7 +141,10 @@ def test_events_by_call(router, prompt) -> None:
     router.blocks_stored(replica, ids[:2], token_ids=prompt[:32])
     router.blocks_stored(replica, ids[2:], 6, blocks=warmroute.hash_token_blocks(prompt[32:48]))
     assert router.peek(prompt).cached_tokens == 48 and router.peek(prompt).replica == replica
+    assert router.blocks_also_on(replica, "host", numpy.array([7, 99], dtype=numpy.uint64)) == 1
     assert router.blocks_removed(replica, numpy.array([7, 99], dtype=numpy.uint64)) == 1
+    assert router.peek(prompt).cached_tokens == 48, "block 7 is left in host memory"
+    assert router.blocks_removed(replica, numpy.array([7], dtype=numpy.uint64), tier="host") == 1
     assert router.peek(prompt).cached_tokens == 32
     for keywords, code in (
         ({"ids": ids, "token_ids": prompt[:16]}, "invalid_argument"),
@@ -153,7 +156,7 @@ def test_events_by_call(router, prompt) -> None:
     with pytest.raises(TypeError, match="either"):
         router.blocks_stored(replica, ids)
     statistics = router.statistics()
-    assert (statistics.event_blocks_stored, statistics.event_blocks_removed, statistics.event_orphans) == (3, 1, 1)
+    assert (statistics.event_blocks_stored, statistics.event_blocks_removed, statistics.event_orphans) == (3, 2, 1)
     assert next(r for r in statistics.replicas if r.replica == replica).reported
 
 

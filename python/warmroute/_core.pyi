@@ -962,6 +962,12 @@ class Router:
         """
         Bounded upkeep for idle times: leases, TTLs, queued placements, reclamation.
         """
+    def blocks_also_on(self, replica: typing.SupportsIndex, tier: Tier | str, ids: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview, now_ns: typing.SupportsIndex | None = None) -> int:
+        """
+        An engine's event: blocks that it named before are on `tier` (too). shape: ids uint64[n]; unknown ones are skipped.
+
+        returns: how many are known. errors: Error stale, unsupported.
+        """
     def blocks_removed(self, replica: typing.SupportsIndex, ids: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview, now_ns: typing.SupportsIndex | None = None, *, tier: Tier | str = 'device') -> int:
         """
         An engine's event: these are gone. shape: ids uint64[n]; unknown ones are skipped. returns: how many were held.

@@ -77,7 +77,7 @@ class Generator {
       std::printf("body 0 %" PRId64
                   " {\"model\":\"m%zu\",\"messages\":[{\"role\":\"system\",\"content\":\"%s\"},"
                   "{\"role\":\"user\",\"content\":\"%s\"}],\"max_tokens\":%zu}\n",
-                  now(), 1 + below(2), system.c_str(), user.c_str(), 1 + below(500));
+                  now(), 1 + below(2), system.c_str(), user.c_str(), below(5) * 100);
     }
     ++routed_;
   }

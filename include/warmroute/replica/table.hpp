@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,17 +28,20 @@ struct ReplicaRow {
   ReplicaSpec spec;
 };
 
+/// `rows` ordered by slot. returns: the row of exactly this id, or nullptr when that replica is gone.
+inline const ReplicaRow* find_row(std::span<const ReplicaRow> rows, ReplicaId id) noexcept {
+  const auto it = std::lower_bound(rows.begin(), rows.end(), id.slot,
+                                   [](const ReplicaRow& row, std::uint32_t slot) { return row.id.slot < slot; });
+  return it != rows.end() && it->id == id ? &*it : nullptr;
+}
+
 /// All rows at one moment, ordered by slot.
 struct ReplicaView {
   std::vector<ReplicaRow> rows;
   std::uint64_t version = 0;  ///< rises with every change
 
   /// returns: the row of exactly this id, or nullptr when that replica is gone.
-  [[nodiscard]] const ReplicaRow* find(ReplicaId id) const noexcept {
-    const auto it = std::lower_bound(rows.begin(), rows.end(), id.slot,
-                                     [](const ReplicaRow& row, std::uint32_t slot) { return row.id.slot < slot; });
-    return it != rows.end() && it->id == id ? &*it : nullptr;
-  }
+  [[nodiscard]] const ReplicaRow* find(ReplicaId id) const noexcept { return find_row(rows, id); }
   [[nodiscard]] const ReplicaRow* find(std::string_view name, std::uint32_t dp_rank = 0) const noexcept {
     for (const auto& row : rows) {
       if (row.spec.dp_rank == dp_rank && row.spec.name == name) return &row;

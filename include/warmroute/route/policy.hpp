@@ -53,6 +53,10 @@ enum class Isolation : std::uint8_t {
   salt = 1,  ///< the tenant enters every block hash: no block of one matches another's
   pool = 2,  ///< as salt, and a tenant's requests go to the pool named "<tenant>/<model>" only
 };
+/// returns: what of the tenant enters block hashes.
+constexpr std::string_view isolation_key(Isolation isolation, std::string_view tenant) noexcept {
+  return isolation == Isolation::none ? std::string_view{} : tenant;
+}
 /// What an engine signal that is older than `signals_max_age` means.
 enum class StaleSignals : std::uint8_t {
   ignore = 0,   ///< route by own books alone (fails open)

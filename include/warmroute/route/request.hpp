@@ -33,7 +33,7 @@ struct Request {
   BlockKind block_kind = BlockKind::tokens;  ///< what `blocks` holds
 
   std::int64_t input_tokens =
-      kUnknown;  ///< sum over all prompts of the body; unknown: ids, else learned bytes per token
+      kUnknown;  ///< sum over all prompts of the body; unknown or 0: ids, else learned bytes per token
   std::int64_t prompt_bytes = kUnknown;  ///< canonical bytes, sum over all prompts; feeds the bytes-per-token estimate
   std::int64_t max_output_tokens = kUnknown;
 

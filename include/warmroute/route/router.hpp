@@ -84,7 +84,7 @@ class Router {
   Status signal(ReplicaId id, Signal kind, double value, Nanos now);
   /// An engine's event: these blocks are held now (route/cache_events.hpp). The first one makes the replica a reported one.
   /// errors: stale; unsupported (role prefill); invalid_argument (sizes); not_found (unknown parent: nothing stored, counted);
-  /// capacity (the index is full: the leading part is kept). alloc: none but the index's own. cost: bench_index, StoreEvent.
+  /// capacity (the index is full: the leading part is kept). alloc: none but the index's own. cost: bench_index, ingest.
   Status blocks_stored(ReplicaId id, const StoredBlocks& stored, Nanos now);
   /// An engine's event: these are gone, in any order; unknown names are skipped. returns: how many were held. errors: stale, unsupported.
   Result<std::size_t> blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);

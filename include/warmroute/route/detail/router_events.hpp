@@ -15,9 +15,8 @@ namespace warmroute::detail {
 
 // The pool whose index takes this replica's blocks, reported from now on.
 inline Result<PoolState*> RouterCore::reported_pool(const Topology& topology, ReplicaId id) {
-  const auto row = std::lower_bound(topology.rows.begin(), topology.rows.end(), id.slot,
-                                    [](const ReplicaRow& r, std::uint32_t slot) { return r.id.slot < slot; });
-  if (row == topology.rows.end() || row->id != id) {
+  const ReplicaRow* row = find_row(topology.rows, id);
+  if (row == nullptr) {
     return Error{Code::stale, "events of a replica that was removed: nothing was stored", kNoOffset};
   }
   if (row->spec.role == Role::prefill) {
@@ -51,12 +50,13 @@ inline Status RouterCore::blocks_stored(ReplicaId id, const StoredBlocks& stored
   }
   auto pool = reported_pool(topology, id);
   if (!pool) return pool.error();
-  HashSpace space{policy.hash_seed, stored.adapter, stored.cache_salt,
-                  policy.isolation == Isolation::none ? std::string_view{} : stored.tenant, false};
+  const HashSpace space{policy.hash_seed, stored.adapter, stored.cache_salt,
+                        isolation_key(policy.isolation, stored.tenant)};
   const std::uint64_t seed = hashed ? 0 : block_seed(space);
   std::array<BlockHash, 128> hashes;  // token ids are hashed piece by piece, so that no event is too long for the stack
   std::optional<EngineHash> parent = stored.parent;
-  for (std::size_t at = 0; at < count || at == 0;) {
+  std::size_t at = 0;
+  do {  // once for an event without blocks, too: it says that the engine reports
     const std::size_t n = hashed ? count : std::min(count - at, hashes.size());
     std::span<const BlockHash> blocks = stored.blocks;
     if (!hashed) {
@@ -68,10 +68,9 @@ inline Status RouterCore::blocks_stored(ReplicaId id, const StoredBlocks& stored
     if (done.code() == Code::not_found) bump(counters_.event_orphans, n);
     if (!done) return done;
     bump(counters_.event_blocks_stored, n);
-    if (n == 0) break;
     at += n;
-    parent = stored.ids[at - 1];
-  }
+    if (n != 0) parent = stored.ids[at - 1];
+  } while (at < count);
   return {};
 }
 

@@ -48,11 +48,7 @@ inline void prepare_path(Prepared& p, const Request& r, Scratch& scratch, std::s
   } else {
     const std::size_t count = std::min(r.token_ids.size() / policy.block_size, max_blocks);
     if (scratch.blocks.size() < count) scratch.blocks.resize(count);
-    HashSpace space;
-    space.hash_seed = policy.hash_seed;
-    space.adapter = r.adapter;
-    space.cache_salt = r.cache_salt;
-    space.isolation_key = policy.isolation == Isolation::none ? std::string_view{} : r.tenant;
+    const HashSpace space{policy.hash_seed, r.adapter, r.cache_salt, isolation_key(policy.isolation, r.tenant)};
     hash_token_blocks(r.token_ids, policy.block_size, block_seed(space), {scratch.blocks.data(), count});
     p.path = {scratch.blocks.data(), count};
     p.kind = BlockKind::tokens;
@@ -61,11 +57,11 @@ inline void prepare_path(Prepared& p, const Request& r, Scratch& scratch, std::s
   p.tokens_per_block_milli = p.kind == BlockKind::tokens
                                  ? std::int64_t{policy.block_size} * 1'000
                                  : static_cast<std::int64_t>(kTextBlockBytes) * 1'000'000 / bytes_per_token;
-  if (r.input_tokens >= 0) {
+  if (r.input_tokens > 0) {
     p.input_tokens = r.input_tokens;
   } else if (!r.token_ids.empty()) {
     p.input_tokens = static_cast<std::int64_t>(r.token_ids.size());
-  } else if (r.prompt_bytes >= 0) {
+  } else if (r.prompt_bytes > 0) {
     p.input_tokens = std::min(r.prompt_bytes, Rates::kMaxTokens * 64) * 1'000 / bytes_per_token;
   } else {
     p.input_tokens = p.tokens_of(static_cast<std::uint32_t>(p.path.size()));
