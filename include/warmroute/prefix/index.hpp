@@ -59,6 +59,16 @@ class PrefixMatch {
     for (std::size_t i = low_; i < high_; ++i) best = std::max(best, depth(2)[i]);
     return best;
   }
+  /// Credits each slot with what `more`, of an index with as many replicas, says it holds on the device, where that is deeper.
+  /// cost: O(replicas that hold the first block there).
+  void raise(const PrefixMatch& more) noexcept {
+    if (more.low_ >= more.high_ || more.lanes_ != lanes_) return;
+    slots_ = std::max(slots_, more.slots_);
+    touch(static_cast<std::uint32_t>(more.low_), static_cast<std::uint32_t>(more.high_ - more.low_));
+    for (unsigned t = 0; t < (has_lower_ ? kTierCount : 1); ++t) {
+      for (std::size_t i = more.low_; i < more.high_; ++i) depth(t)[i] = std::max(depth(t)[i], more.depth(0)[i]);
+    }
+  }
 
  private:
   friend class PrefixIndex;
@@ -131,6 +141,12 @@ class PrefixIndex {
   /// Blocks that the replica's engine calls by these names are held on `tier` too, as it says when it copies some without naming their
   /// content again. Unknown names are skipped. returns: how many are known. threads: as store.
   std::size_t hold_event(ReplicaId r, Tier tier, std::span<const EngineHash> ids);
+
+  /// Calls visit(path) for blocks that the replica's engine calls by these names, each path from block 0 to the block and it included: one
+  /// path per stretch of names that lie in one run, to the shallowest of them; unknown names are skipped. `scratch` holds the path.
+  /// threads: as store; `visit` must not call the index. cost: the paths' lengths.
+  template <class Visit>
+  void paths_to(ReplicaId r, std::span<const EngineHash> ids, std::vector<BlockHash>& scratch, Visit&& visit);
 
   /// returns: whether the index knows a block by that replica's name for it. threads: as store.
   [[nodiscard]] bool knows(ReplicaId r, EngineHash id);

@@ -70,6 +70,30 @@ inline std::size_t PrefixIndex::hold_event(ReplicaId r, Tier tier, std::span<con
   return known;
 }
 
+template <class Visit>
+void PrefixIndex::paths_to(ReplicaId r, std::span<const EngineHash> ids, std::vector<BlockHash>& scratch,
+                           Visit&& visit) {
+  const std::scoped_lock lock(mutex_);
+  if (r.slot >= options_.max_replicas || r.generation != generations_[r.slot]) return;
+  detail::EngineIds::Place at;
+  const auto give = [&] {
+    if (at.node == nullptr) return;
+    tree_.path_to(at, scratch);
+    visit(std::span<const BlockHash>(scratch));
+  };
+  for (const EngineHash id : ids) {
+    const detail::EngineIds::Place place = tree_.find(r.slot, id);
+    if (place.node == nullptr) continue;
+    if (place.node == at.node) {
+      at.offset = std::min(at.offset, place.offset);
+      continue;
+    }
+    give();
+    at = place;
+  }
+  give();
+}
+
 inline bool PrefixIndex::knows(ReplicaId r, EngineHash id) {
   const std::scoped_lock lock(mutex_);
   return r.slot < options_.max_replicas && tree_.find(r.slot, id).node != nullptr;

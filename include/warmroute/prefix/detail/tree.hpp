@@ -61,6 +61,8 @@ class PrefixTree {
   std::size_t hold_named(std::uint32_t slot, unsigned tier, std::span<const EngineHash> ids);
   /// returns: the place of the block that the slot's engine calls `id`, rather one that the slot holds.
   [[nodiscard]] EngineIds::Place find(std::uint32_t slot, EngineHash id);
+  /// All blocks from block 0 to that place, it included. cost: the path's length.
+  void path_to(EngineIds::Place place, std::vector<BlockHash>& out);
   /// returns: memberships removed.
   std::size_t remove(std::uint32_t slot, unsigned tier, std::span<const BlockHash> path, std::size_t first);
   std::size_t remove_named(std::uint32_t slot, unsigned tier, std::span<const EngineHash> ids);

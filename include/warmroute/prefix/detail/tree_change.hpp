@@ -151,6 +151,20 @@ inline EngineIds::Place PrefixTree::find(std::uint32_t slot, EngineHash id) {
   return find_name(slot, own);
 }
 
+inline void PrefixTree::path_to(EngineIds::Place place, std::vector<BlockHash>& out) {
+  out.clear();  // from the end to the front, then turned around
+  std::uint32_t count = place.offset + 1;
+  for (Node* node = place.node;;) {
+    const BlockHash* run = run_of(*node).hashes();
+    for (std::uint32_t i = count; i-- > 0;) out.push_back(run[i]);
+    const NodeInfo& info = arena_.info(*node);
+    if (info.parent == kRoot) break;
+    count = info.offset;
+    node = &arena_.node(info.parent);
+  }
+  std::reverse(out.begin(), out.end());
+}
+
 inline void PrefixTree::tidy_postponed() {
   while (!postponed_.empty()) {
     const std::uint32_t number = postponed_.back();

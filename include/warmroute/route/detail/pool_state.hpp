@@ -17,6 +17,7 @@
 #include "warmroute/route/baselines.hpp"
 #include "warmroute/route/detail/inflight_prefixes.hpp"
 #include "warmroute/route/detail/placement_queue.hpp"
+#include "warmroute/route/detail/prediction.hpp"
 #include "warmroute/route/detail/ticket_table.hpp"
 #include "warmroute/route/policy.hpp"
 #include "warmroute/types.hpp"
@@ -76,12 +77,14 @@ struct PoolState {
             std::size_t hot_entries, std::size_t queue_size)
       : name(std::move(pool_name)),
         index(domain, PrefixIndexOptions{.max_replicas = max_replicas, .max_bytes = index_bytes}),
+        predicted(domain, max_replicas, index_bytes / 8),
         hot(hot_entries),
         queue(queue_size),
         caches(max_replicas) {}
 
   std::string name;
   PrefixIndex index;
+  PredictedCaches predicted;  // of replicas whose engines report
   InflightPrefixes hot;
   RunningMean output_tokens{256'000, 16};
   RunningMean bytes_per_token_milli{4'000'000,
@@ -90,7 +93,8 @@ struct PoolState {
 
   std::mutex placing;
   PlacementQueue queue;
-  std::vector<ModelledCache> caches;  // by slot
+  std::vector<ModelledCache> caches;    // by slot
+  std::vector<BlockHash> removed_path;  // working memory of events, under `placing`
 
   /// returns: learned canonical bytes per token, in thousandths, within 0.25..64.
   [[nodiscard]] std::int64_t bytes_per_token() const noexcept {

@@ -55,6 +55,7 @@ class RouterCore {
   // A note in a pool's placement queue: which ticket, and for a correction how many leading blocks the engine really had.
   static constexpr std::uint64_t kCorrection = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kWithdrawal = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t kFirstToken = std::uint64_t{1} << 61;
   static constexpr std::int64_t kMostNow = std::int64_t{1} << 61;  // 73 years: with any lease added it still fits
   static constexpr std::uint32_t kDrainPerCall = 64;
   static constexpr std::uint32_t kSweepPerCall = 2;
@@ -69,7 +70,17 @@ class RouterCore {
   void enqueue(PoolState& pool, std::uint32_t ticket_index, std::uint64_t note, Nanos now);
   void drain(PoolState& pool, std::uint32_t limit, Nanos now);
   void place(PoolState& pool, const TicketSlot& slot, Nanos now);
+  static bool reports(const PoolState& pool, const TicketSlot& slot) noexcept;
+  static bool in_prefill(const TicketSlot& slot) noexcept;
+  void note_first_token(TicketSlot& slot, Nanos now);
+  void renew_predictions(PoolState& pool, Nanos now);
+  void end_predictions(PoolState& pool, Nanos now);
+  void contradict(PoolState& pool, ReplicaId id, std::span<const BlockHash> path, std::size_t keep, Nanos now);
+  void contradict(PoolState& pool, ReplicaId id, std::span<const EngineHash> removed, Nanos now);
+  void foresee_waiting(PoolState& pool, ReplicaId id, Nanos now);
   void withdraw(PoolState& pool, const TicketSlot& slot);
+  static std::size_t blocks_kept(const TicketSlot& slot) noexcept;
+  bool predict(PoolState& pool, const TicketSlot& slot, std::uint64_t note, Nanos now);
   void correct(PoolState& pool, const TicketSlot& slot, std::size_t really, Nanos now);
   ModelledCache* cache_of(PoolState& pool, const TicketSlot& slot) const noexcept;
   static void fit_capacity(ModelledCache& cache);
@@ -139,13 +150,14 @@ inline Decision RouterCore::route(const Request& request, Nanos now) {
   sweep_leases(kSweepPerCall, now);
   const auto guard = domain_.pin();
   const Topology& topology = topology_.read(guard);
+  const PoolView* pool = pool_of(topology, request);
+  if (pool != nullptr && pool->state->predicted.over(now)) end_predictions(*pool->state, now);
   ScratchPool::Lease lease(scratch_, counters_.scratch_allocated);
   Scratch& scratch = *lease;
   const std::uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
   Prepared p;
   Decision d;
-  d.verdict = prepare(p, topology, request, now, sequence, sessions_, options_.max_path_blocks, scratch, guard,
-                      pool_of(topology, request));
+  d.verdict = prepare(p, topology, request, now, sequence, sessions_, options_.max_path_blocks, scratch, guard, pool);
   if (d.verdict == Verdict::routed) {
     d = decide(p, request, scratch);
     d.ticket = book(p, request, d, now);
@@ -235,15 +247,91 @@ inline void RouterCore::drain(PoolState& pool, std::uint32_t limit, Nanos now) {
   for (std::uint32_t i = 0; i < limit && pool.queue.pop(note); ++i) {
     const auto index = static_cast<std::uint32_t>(note);
     const TicketSlot& slot = tickets_.at(index);
-    if ((note & kWithdrawal) != 0) {
+    if (reports(pool, slot)) {
+      if (predict(pool, slot, note, now)) continue;  // the ticket is held until its first token
+    } else if ((note & kWithdrawal) != 0) {
       withdraw(pool, slot);
     } else if ((note & kCorrection) != 0) {
       correct(pool, slot, static_cast<std::size_t>((note & ~kCorrection) >> 32), now);
-    } else {
+    } else if ((note & kFirstToken) == 0) {
       place(pool, slot, now);
     }
     tickets_.release(index);
   }
+  renew_predictions(pool, now);
+}
+
+inline bool RouterCore::reports(const PoolState& pool, const TicketSlot& slot) noexcept {
+  return pool.caches[slot.replica.slot].reported_generation.load(std::memory_order_acquire) == slot.replica.generation;
+}
+inline bool RouterCore::in_prefill(const TicketSlot& slot) noexcept {
+  const auto phase = static_cast<TicketPhase>(slot.state.load(std::memory_order_acquire) & 0xFF);
+  return phase == TicketPhase::prefill;
+}
+
+// The same notes for a replica whose engine reports: what they say of its cache is foreseen, not believed (prediction.hpp).
+// returns: whether the ticket is kept, to be foreseen again while its first token is still to come.
+inline bool RouterCore::predict(PoolState& pool, const TicketSlot& slot, std::uint64_t note, Nanos now) {
+  if (slot.hash_rule != pool.caches[slot.replica.slot].hash_rule) return false;
+  if ((note & kWithdrawal) != 0) {
+    contradict(pool, slot.replica, slot.path, blocks_kept(slot), now);
+  } else if ((note & kCorrection) != 0) {
+    const auto really = static_cast<std::size_t>((note & ~kCorrection) >> 32);
+    const auto believed = static_cast<std::size_t>(slot.cached_tokens * 1'000 / slot.tokens_per_block_milli);
+    if (really < believed) contradict(pool, slot.replica, slot.path, really, now);
+  } else {
+    pool.predicted.foresee(slot.replica, slot.path, now);
+    if ((note & kFirstToken) == 0 && in_prefill(slot)) {
+      pool.predicted.wait(slot.index, now);
+      return true;
+    }
+  }
+  return false;
+}
+
+// What is not there is not foreseen any more, but for prompts whose first token is still to come: they bring it back.
+inline void RouterCore::contradict(PoolState& pool, ReplicaId id, std::span<const BlockHash> path, std::size_t keep,
+                                   Nanos now) {
+  if (pool.predicted.contradict(id, path, keep)) foresee_waiting(pool, id, now);
+}
+inline void RouterCore::foresee_waiting(PoolState& pool, ReplicaId id, Nanos now) {
+  pool.predicted.for_each_waiting([&](std::uint32_t ticket) {
+    const TicketSlot& slot = tickets_.at(ticket);
+    if (slot.replica == id && in_prefill(slot)) pool.predicted.foresee(id, slot.path, now);
+  });
+}
+
+// The caller owns the ticket. Its prompt is computed now: foreseen from here on for as long as events may take.
+inline void RouterCore::note_first_token(TicketSlot& slot, Nanos now) {
+  if (slot.path.empty() || !reports(*slot.pool, slot)) return;
+  slot.holders.fetch_add(1, std::memory_order_relaxed);
+  enqueue(*slot.pool, slot.index, kFirstToken | slot.index, now);
+}
+
+// Nothing was foreseen for as long as predictions live: a router that was idle forgets them before it decides.
+inline void RouterCore::end_predictions(PoolState& pool, Nanos now) {
+  const std::unique_lock lock(pool.placing, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  renew_predictions(pool, now);
+  pool.predicted.advance(now);
+}
+
+// Under `placing`. Prompts that wait for their first token longer than a prediction lives, a few per call.
+inline void RouterCore::renew_predictions(PoolState& pool, Nanos now) {
+  for (std::uint32_t i = 0; i < kDrainPerCall; ++i) {
+    const auto* due = pool.predicted.due(now);
+    if (due == nullptr) break;
+    const std::uint32_t index = due->ticket;
+    const TicketSlot& slot = tickets_.at(index);
+    pool.predicted.pop();
+    if (in_prefill(slot) && reports(pool, slot)) {
+      pool.predicted.foresee(slot.replica, slot.path, now);
+      pool.predicted.wait(index, now);
+    } else {
+      tickets_.release(index);
+    }
+  }
+  pool.predicted.advance_one(now);
 }
 
 // nullptr: that replica is gone, its engine reports its cache by itself, or its blocks are hashed by another rule since: what the
@@ -290,10 +378,13 @@ inline void RouterCore::correct(PoolState& pool, const TicketSlot& slot, std::si
 inline void RouterCore::withdraw(PoolState& pool, const TicketSlot& slot) {
   ModelledCache* cache = cache_of(pool, slot);
   if (cache == nullptr) return;
-  const std::int64_t kept = std::max(slot.cached_tokens, slot.shared_tokens);
-  const auto blocks =
-      static_cast<std::size_t>((kept * 1'000 + slot.tokens_per_block_milli - 1) / slot.tokens_per_block_milli);
+  const std::size_t blocks = blocks_kept(slot);
   if (blocks < slot.path.size()) cache->residency->truncate(slot.path, blocks);
+}
+
+inline std::size_t RouterCore::blocks_kept(const TicketSlot& slot) noexcept {
+  const std::int64_t kept = std::max(slot.cached_tokens, slot.shared_tokens);
+  return static_cast<std::size_t>((kept * 1'000 + slot.tokens_per_block_milli - 1) / slot.tokens_per_block_milli);
 }
 
 // Capacity in blocks of the kinds that this replica sees. Only steps of 3 % change anything.
@@ -323,6 +414,7 @@ inline bool RouterCore::first_token(Ticket ticket, Nanos now) {
   bump(counters_.predicted_prefill_ns, slot->pending_ns);
   bump(counters_.saved_prefill_ns, slot->saved_ns);
   slot->lease_until.store(now.value + slot->lease_ns, std::memory_order_relaxed);
+  note_first_token(*slot, now);
   TicketTable::set_phase(*slot, TicketPhase::decode);
   return true;
 }
@@ -405,6 +497,7 @@ inline bool RouterCore::close(Ticket ticket, Outcome outcome, const UsageCounts*
   if (usage != nullptr) {
     const UsageCounts counts = within_reason(*usage);
     learn(*slot, counts);
+    if (was == TicketPhase::prefill) note_first_token(*slot, now);  // a caller who tells of no first tokens
     compare_cached(*slot, counts, now);
   } else if (was == TicketPhase::prefill && never_computed(outcome) && !slot->path.empty()) {
     slot->holders.fetch_add(1, std::memory_order_relaxed);

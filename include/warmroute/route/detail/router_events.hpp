@@ -28,6 +28,7 @@ inline Result<PoolState*> RouterCore::reported_pool(const Topology& topology, Re
   if (cache.reported_generation.load(std::memory_order_acquire) == id.generation) return &pool;
   const std::lock_guard placing(pool.placing);
   if (cache.id == id && cache.residency != nullptr) cache.residency->clear();
+  pool.predicted.begin(id);
   cache.reported_generation.store(id.generation, std::memory_order_release);
   return &pool;
 }
@@ -74,12 +75,24 @@ inline Status RouterCore::blocks_stored(ReplicaId id, const StoredBlocks& stored
   return {};
 }
 
+// The engine removed blocks: they contradict what is foreseen of it.
+inline void RouterCore::contradict(PoolState& pool, ReplicaId id, std::span<const EngineHash> removed, Nanos now) {
+  const std::lock_guard placing(pool.placing);
+  if (!pool.predicted.any_of(id)) return;
+  bool ended = false;
+  pool.index.paths_to(id, removed, pool.removed_path, [&](std::span<const BlockHash> path) {
+    ended |= pool.predicted.contradict(id, path, path.size() - 1);
+  });
+  if (ended) foresee_waiting(pool, id, now);
+}
+
 inline Result<std::size_t> RouterCore::blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids,
                                                       Nanos now) {
   clamp(now);
   const auto guard = domain_.pin();
   auto pool = reported_pool(topology_.read(guard), id);
   if (!pool) return pool.error();
+  if ((*pool)->predicted.any()) contradict(**pool, id, ids, Nanos{last_now_.load(std::memory_order_relaxed)});
   const std::size_t removed = (*pool)->index.remove_event(id, tier, ids);
   bump(counters_.event_blocks_removed, removed);
   return removed;

@@ -224,6 +224,7 @@ inline void RouterCore::forget_cache(ReplicaId id, const ReplicaSpec& spec, bool
       cache.residency.reset();
       cache.id = kNoReplica;
     }
+    gone ? pool.predicted.end(id) : pool.predicted.clear(id);
     pool.index.clear(id);
   }
   if (!gone) model_cache(id, spec);
@@ -240,6 +241,7 @@ inline void RouterCore::advance(Nanos now) {
     for (ModelledCache& cache : pool->caches) {
       if (cache.residency != nullptr) cache.residency->advance(now);
     }
+    pool->predicted.advance(now);
     pool->index.advance();
   }
   domain_.collect();

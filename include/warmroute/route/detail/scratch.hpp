@@ -18,6 +18,7 @@ namespace warmroute::detail {
 struct Scratch {
   std::vector<BlockHash> blocks;
   PrefixMatch match;
+  PrefixMatch predicted;                       // used while anything is foreseen of replicas whose engines report
   std::vector<std::uint32_t> filtered;         // indices of candidates, where not all plain ones may be used
   std::span<const std::uint32_t> eligible;     // those, or PoolView::plain
   std::vector<std::int64_t> whole_prefill_ns;  // of the whole prompt, by kind of hardware

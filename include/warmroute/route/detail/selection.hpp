@@ -145,6 +145,10 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
   const Verdict verdict = find_eligible(p, r, scratch);
   prepare_path(p, r, scratch, max_blocks);
   pool->state->index.match(p.path, scratch.match, guard);
+  if (pool->state->predicted.any()) {
+    pool->state->predicted.match(p.path, scratch.predicted, guard);
+    scratch.match.raise(scratch.predicted);
+  }
   prepare_shared(p, scratch);
   const std::int64_t expected = pool->state->output_tokens.milli() / 1'000;
   p.cost.input_tokens = p.input_tokens;

@@ -1,0 +1,151 @@
+/// What routing foresees of replicas whose engines report their caches: a prompt counts as held from its routing until kPredictionTtl
+/// after its first token, since its blocks' events come only when they are computed, and late. An index of its own, so that what ends here
+/// never takes away what an engine said; a look-up takes the deeper of the two answers, and pays for this one only while there is anything.
+/// Ended early by what contradicts: the engine lost its cache, removed such blocks after the first token, or reported fewer cached tokens.
+/// Locks: everything but `any` and `match` under PoolState::placing.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "warmroute/detail/epoch.hpp"
+#include "warmroute/prefix/index.hpp"
+#include "warmroute/prefix/residency.hpp"
+#include "warmroute/types.hpp"
+
+namespace warmroute::detail {
+
+/// Engines report a block within a step or two; what has not come by then was lost or never computed.
+inline constexpr Nanos kPredictionTtl = seconds(2);
+
+class PredictedCaches {
+ public:
+  PredictedCaches(EpochDomain& domain, std::uint32_t max_replicas, std::size_t max_bytes)
+      : index_(domain, PrefixIndexOptions{.max_replicas = max_replicas, .max_bytes = max_bytes}),
+        by_slot_(max_replicas) {}
+
+  /// threads: any. returns: whether a look-up can find anything.
+  [[nodiscard]] bool any() const noexcept { return blocks_.load(std::memory_order_acquire) != 0; }
+  /// threads: any. returns: whether all that is there is older than it may get.
+  [[nodiscard]] bool over(Nanos now) const noexcept {
+    return any() && now.value - last_.load(std::memory_order_relaxed) >= kPredictionTtl.value;
+  }
+  /// threads: any, beside changes.
+  void match(std::span<const BlockHash> path, PrefixMatch& out, const EpochDomain::Guard& guard) const {
+    index_.match(path, out, guard);
+  }
+
+  /// The replica's engine reports from now on. alloc: once per replica.
+  void begin(ReplicaId id) {
+    by_slot_[id.slot] = std::make_unique<Residency>(index_, id, Tier::device,
+                                                    ResidencyOptions{.capacity_blocks = 0, .ttl = kPredictionTtl});
+    count();
+  }
+  /// Its engine lost its cache, or it left.
+  void clear(ReplicaId id) {
+    if (Residency* model = of(id); model != nullptr) model->clear();
+    count();
+  }
+  void end(ReplicaId id) {
+    clear(id);
+    if (of(id) != nullptr) by_slot_[id.slot].reset();
+  }
+
+  /// The prompt is on its way to the replica, or its first token has just come: foreseen for the time to live from now on.
+  void foresee(ReplicaId id, std::span<const BlockHash> path, Nanos now) {
+    Residency* model = of(id);
+    if (model == nullptr) return;
+    model->insert(path, now);
+    model->advance(now, kEndedPerCall);
+    last_.store(now.value, std::memory_order_relaxed);
+    count();
+  }
+  /// Only `keep` leading blocks of the path are foreseen from now on. returns: whether there were more.
+  bool contradict(ReplicaId id, std::span<const BlockHash> path, std::size_t keep) {
+    Residency* model = of(id);
+    if (model == nullptr) return false;
+    const std::size_t before = model->blocks();
+    model->truncate(path, keep);
+    count();
+    return model->blocks() != before;
+  }
+  /// returns: whether anything is foreseen of that replica.
+  [[nodiscard]] bool any_of(ReplicaId id) const noexcept {
+    const Residency* model = of(id);
+    return model != nullptr && model->blocks() != 0;
+  }
+
+  /// Ends what is over, of one replica after the other: a little per call.
+  void advance_one(Nanos now) {
+    if (!any()) return;
+    for (std::size_t looked = 0; looked < by_slot_.size(); ++looked) {
+      turn_ = turn_ + 1 < by_slot_.size() ? turn_ + 1 : 0;
+      Residency* model = by_slot_[turn_].get();
+      if (model == nullptr || model->blocks() == 0) continue;
+      model->advance(now, kEndedPerCall);
+      count();
+      return;
+    }
+  }
+  void advance(Nanos now) {
+    for (const auto& model : by_slot_) {
+      if (model != nullptr) model->advance(now, kEndedPerCall);
+    }
+    index_.advance();
+    count();
+  }
+
+  /// A prompt whose first token is still to come is foreseen again before its time is over.
+  struct Waiting {
+    std::uint32_t ticket = 0;  ///< its index; held meanwhile
+    Nanos again{0};
+  };
+  void wait(std::uint32_t ticket, Nanos now) {
+    if (waiting_ == ring_.size()) grow();
+    ring_[(head_ + waiting_++) & (ring_.size() - 1)] = {ticket, now + Nanos{kPredictionTtl.value / 2}};
+  }
+  /// The one that waits longest, if its time has come. returns: nullptr if not.
+  [[nodiscard]] const Waiting* due(Nanos now) const noexcept {
+    return waiting_ != 0 && ring_[head_].again <= now ? &ring_[head_] : nullptr;
+  }
+  void pop() noexcept {
+    head_ = (head_ + 1) & (ring_.size() - 1);
+    --waiting_;
+  }
+  template <class Visit>
+  void for_each_waiting(Visit&& visit) const {
+    for (std::size_t i = 0; i < waiting_; ++i) visit(ring_[(head_ + i) & (ring_.size() - 1)].ticket);
+  }
+
+ private:
+  // More than any prompt's length per prompt that comes: what ends keeps up with what is foreseen.
+  static constexpr std::size_t kEndedPerCall = 4'096;
+
+  [[nodiscard]] Residency* of(ReplicaId id) const noexcept {
+    if (id.slot >= by_slot_.size()) return nullptr;
+    Residency* model = by_slot_[id.slot].get();
+    return model != nullptr && model->replica() == id ? model : nullptr;
+  }
+  void count() noexcept { blocks_.store(index_.statistics().memberships, std::memory_order_release); }
+  void grow() {
+    std::vector<Waiting> larger(std::max<std::size_t>(64, ring_.size() * 2));
+    for (std::size_t i = 0; i < waiting_; ++i) larger[i] = ring_[(head_ + i) & (ring_.size() - 1)];
+    ring_.swap(larger);
+    head_ = 0;
+  }
+
+  PrefixIndex index_;
+  std::vector<std::unique_ptr<Residency>> by_slot_;
+  std::atomic<std::uint64_t> blocks_{0};
+  std::atomic<std::int64_t> last_{0};  // when something was foreseen last
+  std::vector<Waiting> ring_;          // a power of two long
+  std::size_t head_ = 0, waiting_ = 0;
+  std::size_t turn_ = 0;
+};
+
+}  // namespace warmroute::detail
