@@ -316,6 +316,16 @@ TEST(SlotResidency, WhereAllSlotsAreBusyTheNextRequestWaitsAndFindsWhatOneWillHo
   EXPECT_EQ(m.residency.waiting(), 0u);
 }
 
+TEST(SlotResidency, ARequestThatWasServedWhileItSeemedToWaitHadOvertakenAnother) {
+  Model m(1);
+  m.arrive(1, path({{1, 10}}));
+  m.arrive(2, path({{2, 10}}));
+  m.residency.finish(2, 170);
+  EXPECT_TRUE(m.residency.running(1)) << "it waited in truth";
+  m.residency.finish(1, 170);
+  EXPECT_EQ(m.in_index(path({{1, 10}})), 10);
+}
+
 TEST(SlotResidency, AFailedRequestLeavesItsSlotAsItWas) {
   Model m(1);
   m.serve(1, path({{1, 10}}));

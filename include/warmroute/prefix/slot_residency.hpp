@@ -38,7 +38,7 @@ class SlotResidency {
   /// slot and entry, up to three times.
   std::int64_t arrive(std::uint64_t key, std::span<const BlockHash> path, std::int64_t tokens,
                       std::int64_t tokens_per_block_milli) {
-    if (running(key)) withdraw(key);
+    if (cache_.prompt(key) != nullptr) withdraw(key);
     const std::int64_t found = cache_.arrive(key, Sequence(path, tokens, tokens_per_block_milli));
     publish();
     return found;
@@ -47,9 +47,10 @@ class SlotResidency {
   /// The request is over: its slot holds prompt and answer, as `tokens` together. An unknown key is ignored: its prompt came before a
   /// clear, or was never told.
   void finish(std::uint64_t key, std::int64_t tokens) {
-    const Sequence* prompt = cache_.running(key);
-    Sequence now = prompt == nullptr ? Sequence{} : *prompt;
-    if (prompt != nullptr) now.tokens = std::max(tokens, std::int64_t{1});
+    const Sequence* prompt = cache_.prompt(key);
+    if (prompt == nullptr) return;
+    Sequence now = *prompt;
+    now.tokens = std::max(tokens, std::int64_t{1});
     cache_.finish(key, std::move(now));
     publish();
   }
@@ -63,17 +64,16 @@ class SlotResidency {
   /// The truth about a running request: it found only the first `keep` blocks of its prompt. What was believed to be there when it started
   /// and would have served it better is cut back. No more was found than believed: nothing follows from that.
   void correct(std::uint64_t key, std::size_t keep) {
-    const Sequence* prompt = cache_.running(key);
-    if (prompt == nullptr) return;
-    const Sequence path = *prompt;
+    if (!running(key)) return;
+    const Sequence path = *cache_.prompt(key);
     cache_.contradict(path.content(), keep, cache_.started(key));
     publish();
   }
 
   /// returns: whether that request has a slot.
-  [[nodiscard]] bool running(std::uint64_t key) const noexcept { return cache_.running(key) != nullptr; }
+  [[nodiscard]] bool running(std::uint64_t key) const noexcept { return cache_.running(key); }
   /// returns: tokens that a running request is believed to have found; 0 for others.
-  [[nodiscard]] std::int64_t found(std::uint64_t key) noexcept { return running(key) ? cache_.found(key) : 0; }
+  [[nodiscard]] std::int64_t found(std::uint64_t key) const noexcept { return running(key) ? cache_.found(key) : 0; }
   [[nodiscard]] bool all_busy() const noexcept { return cache_.all_busy(); }
   [[nodiscard]] std::size_t waiting() const noexcept { return cache_.deferred(); }
 

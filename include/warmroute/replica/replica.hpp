@@ -28,6 +28,21 @@ constexpr std::string_view health_name(Health h) noexcept {
   return h == Health::up ? "up" : h == Health::draining ? "draining" : "down";
 }
 
+/// How an engine keeps what it has computed. paged: blocks that requests share (vLLM, SGLang, TensorRT-LLM). slots: whole sequences, each in
+/// a slot of its own or in RAM (llama.cpp), where a fork cuts its sibling's tail.
+enum class CacheKind : std::uint8_t { paged = 0, slots = 1 };
+constexpr std::string_view cache_kind_name(CacheKind k) noexcept { return k == CacheKind::paged ? "paged" : "slots"; }
+
+/// Of an engine that keeps slots; no signal tells them. The defaults are those of `llama-server` without flags.
+struct SlotSpec {
+  std::uint32_t count = 4;  ///< --parallel; 1..256
+  bool unified = true;      ///< --kv-unified: with --parallel given it is off unless asked for
+  std::int64_t ram_tokens =
+      65'536;  ///< --cache-ram, in tokens: 8 GiB at the 128 KiB a token of an 8B model; 0 = no cache in RAM
+
+  friend bool operator==(const SlotSpec&, const SlotSpec&) = default;
+};
+
 struct ReplicaSpec {
   std::string name;
   std::uint32_t dp_rank = 0;
@@ -41,6 +56,8 @@ struct ReplicaSpec {
   std::vector<std::pair<std::string, std::string>> labels{};
   Rates rates{};
   std::int64_t capacity_tokens = 0;  ///< of its KV cache; 0 = unknown until the engine says so (signals)
+  CacheKind cache_kind = CacheKind::paged;
+  SlotSpec slots{};  ///< used where cache_kind is slots; `capacity_tokens` is not used there
   Health health = Health::up;
   std::string health_reason{};
 
@@ -105,6 +122,9 @@ inline Status validate(const ReplicaSpec& spec) {
   if (!(std::isfinite(spec.weight) && spec.weight > 0 && spec.weight <= 1000)) fault("weight must lie in (0, 1000]");
   if (spec.capacity_tokens < 0 || spec.capacity_tokens > 1'000'000'000'000)
     fault("capacity_tokens must lie in 0..10^12");
+  if (spec.slots.count < 1 || spec.slots.count > 256) fault("slots must lie in 1..256");
+  if (spec.slots.ram_tokens < 0 || spec.slots.ram_tokens > 1'000'000'000'000)
+    fault("slot_ram_tokens must lie in 0..10^12");
   const auto& r = spec.rates;
   const auto within = [](std::int64_t v, std::int64_t most) { return v >= 0 && v <= most; };
   if (!within(r.floor_ns, 10'000'000'000) || !within(r.token_ps, 100'000'000'000) || !within(r.pair_ps, 10'000'000) ||

@@ -83,7 +83,8 @@ class SlotCache {
   Started finish(std::uint64_t key, Sequence now) {
     begin_call();
     Slot* slot = slot_of(key);
-    if (slot == nullptr) return give_up(key);
+    if (slot == nullptr) slot = overtaken_by(key);
+    if (slot == nullptr) return {};
     slot->holds = std::move(now);
     slot->holds.born = slot->last_used = ++turn_;
     return release(*slot);
@@ -93,7 +94,10 @@ class SlotCache {
   Started withdraw(std::uint64_t key) {
     begin_call();
     Slot* slot = slot_of(key);
-    if (slot == nullptr) return give_up(key);
+    if (slot == nullptr) {
+      std::erase_if(deferred_, [key](const Waiting& w) { return w.key == key; });
+      return {};
+    }
     slot->holds = slot->before;
     return release(*slot);
   }
@@ -116,14 +120,18 @@ class SlotCache {
     }
   }
 
-  /// returns: the prompt that runs or waits under that key; nullptr: none does.
-  [[nodiscard]] const Sequence* running(std::uint64_t key) const noexcept {
-    const Slot* slot = const_cast<SlotCache*>(this)->slot_of(key);
-    return slot == nullptr ? nullptr : &slot->holds;
+  /// returns: the prompt that runs, or waits, under that key; nullptr: none does.
+  [[nodiscard]] const Sequence* prompt(std::uint64_t key) const noexcept {
+    if (const Slot* slot = slot_of(key); slot != nullptr) return &slot->holds;
+    for (const Waiting& waiting : deferred_) {
+      if (waiting.key == key) return &waiting.prompt;
+    }
+    return nullptr;
   }
+  [[nodiscard]] bool running(std::uint64_t key) const noexcept { return slot_of(key) != nullptr; }
   /// Only for a key that is running: what it found, and the turn at which it started.
-  [[nodiscard]] std::int64_t found(std::uint64_t key) noexcept { return slot_of(key)->found; }
-  [[nodiscard]] std::uint64_t started(std::uint64_t key) noexcept { return slot_of(key)->started; }
+  [[nodiscard]] std::int64_t found(std::uint64_t key) const noexcept { return slot_of(key)->found; }
+  [[nodiscard]] std::uint64_t started(std::uint64_t key) const noexcept { return slot_of(key)->started; }
 
   /// Sequences that left RAM, and that came there, in the last call; one may have done both. What slots show is seen by comparing
   /// visible() before and after.
@@ -303,12 +311,13 @@ class SlotCache {
     return s.tokens * options_.bytes_per_token + options_.bytes_per_sequence;
   }
 
-  Slot* slot_of(std::uint64_t key) noexcept {
-    for (Slot& slot : slots_) {
+  [[nodiscard]] const Slot* slot_of(std::uint64_t key) const noexcept {
+    for (const Slot& slot : slots_) {
       if (slot.busy && slot.key == key) return &slot;
     }
     return nullptr;
   }
+  Slot* slot_of(std::uint64_t key) noexcept { return const_cast<Slot*>(std::as_const(*this).slot_of(key)); }
   Started release(Slot& slot) {
     slot.busy = false;
     slot.before = {};
@@ -318,9 +327,19 @@ class SlotCache {
     deferred_.erase(deferred_.begin());
     return {next.key, start(next.key, std::move(next.prompt))};
   }
-  Started give_up(std::uint64_t key) {
-    std::erase_if(deferred_, [key](const Waiting& w) { return w.key == key; });
-    return {};
+  /// A request that is believed to wait was served: it came to the server before one that is believed to run. The youngest of those waits.
+  Slot* overtaken_by(std::uint64_t key) {
+    const auto waiting =
+        std::find_if(deferred_.begin(), deferred_.end(), [key](const Waiting& w) { return w.key == key; });
+    if (waiting == deferred_.end()) return nullptr;
+    Slot* youngest = nullptr;
+    for (Slot& slot : slots_) {
+      if (slot.busy && (youngest == nullptr || slot.started > youngest->started)) youngest = &slot;
+    }
+    std::swap(waiting->key, youngest->key);
+    std::swap(waiting->prompt, youngest->holds);
+    std::rotate(deferred_.begin(), waiting, waiting + 1);
+    return youngest;
   }
 
   SlotCacheOptions options_;

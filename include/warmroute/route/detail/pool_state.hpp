@@ -14,6 +14,7 @@
 #include "warmroute/detail/epoch.hpp"
 #include "warmroute/prefix/index.hpp"
 #include "warmroute/prefix/residency.hpp"
+#include "warmroute/prefix/slot_residency.hpp"
 #include "warmroute/route/baselines.hpp"
 #include "warmroute/route/detail/inflight_prefixes.hpp"
 #include "warmroute/route/detail/placement_queue.hpp"
@@ -56,10 +57,11 @@ inline std::uint64_t hash_rule_of(const Policy& policy) noexcept {
   return mix(policy.hash_seed ^ mix(policy.block_size));
 }
 
-/// The model of one replica's cache, and how far its declared capacity is trusted.
+/// The model of one replica's cache, of one kind or the other, and how far the declared capacity of a paged one is trusted.
 struct ModelledCache {
   ReplicaId id;
   std::unique_ptr<Residency> residency;
+  std::unique_ptr<SlotResidency> slots;
   std::int64_t capacity_tokens = 0;         // declared by engine, spec or policy
   std::int64_t tokens_per_block_milli = 0;  // mean of what is placed there; 0 = nothing yet
   std::uint64_t hash_rule = 0;              // of the policy it was made under

@@ -12,7 +12,7 @@
 
 namespace warmroute::detail {
 
-// Under control_. A model is there for every replica in the table but those of role prefill.
+// Under control_. A Residency is there for every replica in the table but those of role prefill and those that keep slots.
 inline Result<PoolState*> RouterCore::pool_with_model(ReplicaId id) const {
   const ReplicaView view = table_.copy();
   const ReplicaRow* row = view.find(id);
@@ -20,6 +20,11 @@ inline Result<PoolState*> RouterCore::pool_with_model(ReplicaId id) const {
     return Error{Code::stale, "that replica was removed: nothing is believed of its cache", kNoOffset};
   if (row->spec.role == Role::prefill) {
     return Error{Code::unsupported, "replica '" + row->spec.name + "' only prefills: its cache is not modelled",
+                 kNoOffset};
+  }
+  if (row->spec.cache_kind == CacheKind::slots) {
+    return Error{Code::unsupported,
+                 "replica '" + row->spec.name + "' keeps slots: what is believed of them is not carried over",
                  kNoOffset};
   }
   for (const auto& pool : pools_) {

@@ -56,6 +56,8 @@ class RouterCore {
   static constexpr std::uint64_t kCorrection = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kWithdrawal = std::uint64_t{1} << 62;
   static constexpr std::uint64_t kFirstToken = std::uint64_t{1} << 61;
+  static constexpr std::uint64_t kSlotFreed = std::uint64_t{1}
+                                              << 60;               // of a replica that keeps slots: the request is over
   static constexpr std::int64_t kMostNow = std::int64_t{1} << 61;  // 73 years: with any lease added it still fits
   static constexpr std::uint32_t kDrainPerCall = 64;
   static constexpr std::uint32_t kSweepPerCall = 2;
@@ -79,6 +81,8 @@ class RouterCore {
   void contradict(PoolState& pool, ReplicaId id, std::span<const EngineHash> removed, Nanos now);
   void foresee_waiting(PoolState& pool, ReplicaId id, Nanos now);
   void withdraw(PoolState& pool, const TicketSlot& slot);
+  void move_slots(PoolState& pool, const TicketSlot& slot, std::uint64_t note);
+  void note_slot_freed(TicketSlot& slot, Outcome outcome, const UsageCounts* usage, TicketPhase was, Nanos now);
   static std::size_t blocks_kept(const TicketSlot& slot) noexcept;
   bool predict(PoolState& pool, const TicketSlot& slot, std::uint64_t note, Nanos now);
   void correct(PoolState& pool, const TicketSlot& slot, std::size_t really, Nanos now);
@@ -90,6 +94,7 @@ class RouterCore {
   PoolState& pool_state(std::string_view name);
   Status rebuild(const Policy& policy);
   void model_cache(ReplicaId id, const ReplicaSpec& spec);
+  bool model_slots(PoolState& pool, ReplicaId id, const ReplicaSpec& spec, const Policy& policy);
   void forget_cache(ReplicaId id, const ReplicaSpec& spec, bool gone);
   Result<PoolState*> pool_with_model(ReplicaId id) const;
   Result<PoolState*> reported_pool(const Topology& topology, ReplicaId id);
@@ -198,7 +203,9 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
   slot.uncached_tokens = p.input_tokens - slot.cached_tokens;
   slot.pending_ns = d.expected_prefill.value;
   slot.expected_wait_ns = d.expected_wait.value;
-  const Rates& rates = p.pool->candidates[p.pool->by_slot[d.replica.slot]].spec->rates;
+  const ReplicaSpec& spec = *p.pool->candidates[p.pool->by_slot[d.replica.slot]].spec;
+  const Rates& rates = spec.rates;
+  slot.keeps_slots = spec.cache_kind == CacheKind::slots;
   slot.saved_ns = rates.prefill_ns(p.input_tokens) - d.expected_prefill.value;
   slot.prompt_bytes = r.prompt_bytes;
   slot.routed_at = now.value;
@@ -225,8 +232,8 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
   sessions_.remember(p.session, d.replica, now);
 
   slot.lease_until.store(now.value + slot.lease_ns, relaxed);
-  if (!slot.path.empty()) slot.holders.store(2, relaxed);  // the queue is the second
-  const bool placed = !slot.path.empty();
+  const bool placed = !slot.path.empty() || slot.keeps_slots;  // the shortest prompt takes a slot, too
+  if (placed) slot.holders.store(2, relaxed);                  // the queue is the second
   const Ticket ticket = tickets_.publish(index);
   if (placed) enqueue(pool, index, index, now);
   return ticket;
@@ -249,6 +256,8 @@ inline void RouterCore::drain(PoolState& pool, std::uint32_t limit, Nanos now) {
     const TicketSlot& slot = tickets_.at(index);
     if (reports(pool, slot)) {
       if (predict(pool, slot, note, now)) continue;  // the ticket is held until its first token
+    } else if (slot.keeps_slots) {
+      move_slots(pool, slot, note);
     } else if ((note & kWithdrawal) != 0) {
       withdraw(pool, slot);
     } else if ((note & kCorrection) != 0) {
@@ -470,7 +479,7 @@ inline void RouterCore::compare_cached(TicketSlot& slot, const UsageCounts& usag
   const std::int64_t block = std::max<std::int64_t>(1, slot.tokens_per_block_milli / 1'000);
   const std::int64_t off = slot.cached_tokens - usage.cached_tokens;
   if (off <= block && off >= -block) bump(counters_.cached_exact, 1u);
-  if (slot.path.empty()) return;
+  if (slot.path.empty() || slot.keeps_slots) return;
   // What another request was still computing at that moment may have come too late to be a hit: that is no eviction.
   if (off > block && usage.cached_tokens < slot.shared_tokens) return;
   // One block of slack: engines round differently, and text blocks are estimates.
@@ -499,7 +508,10 @@ inline bool RouterCore::close(Ticket ticket, Outcome outcome, const UsageCounts*
     learn(*slot, counts);
     if (was == TicketPhase::prefill) note_first_token(*slot, now);  // a caller who tells of no first tokens
     compare_cached(*slot, counts, now);
-  } else if (was == TicketPhase::prefill && never_computed(outcome) && !slot->path.empty()) {
+  }
+  if (slot->keeps_slots) {
+    note_slot_freed(*slot, outcome, usage, was, now);
+  } else if (usage == nullptr && was == TicketPhase::prefill && never_computed(outcome) && !slot->path.empty()) {
     slot->holders.fetch_add(1, std::memory_order_relaxed);
     enqueue(*slot->pool, slot->index, kWithdrawal | slot->index, now);
   }

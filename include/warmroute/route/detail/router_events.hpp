@@ -28,6 +28,7 @@ inline Result<PoolState*> RouterCore::reported_pool(const Topology& topology, Re
   if (cache.reported_generation.load(std::memory_order_acquire) == id.generation) return &pool;
   const std::lock_guard placing(pool.placing);
   if (cache.id == id && cache.residency != nullptr) cache.residency->clear();
+  if (cache.id == id && cache.slots != nullptr) cache.slots->clear();
   pool.predicted.begin(id);
   cache.reported_generation.store(id.generation, std::memory_order_release);
   return &pool;

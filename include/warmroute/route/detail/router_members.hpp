@@ -10,6 +10,7 @@
 #include "warmroute/route/detail/router_caches.hpp"
 #include "warmroute/route/detail/router_core.hpp"
 #include "warmroute/route/detail/router_events.hpp"
+#include "warmroute/route/detail/router_slots.hpp"
 
 namespace warmroute::detail {
 
@@ -197,6 +198,7 @@ inline void RouterCore::model_cache(ReplicaId id, const ReplicaSpec& spec) {
   PoolState& pool = pool_state(spec.pool);
   const std::lock_guard lock(pool.placing);
   ModelledCache& cache = pool.caches[id.slot];
+  if (model_slots(pool, id, spec, policy)) return;
   if (tokens.known && count.known && tokens.value * count.value >= 1) {
     cache.capacity_tokens = static_cast<std::int64_t>(std::min(tokens.value * count.value, 1e12));
   } else {
@@ -222,6 +224,7 @@ inline void RouterCore::forget_cache(ReplicaId id, const ReplicaSpec& spec, bool
     ModelledCache& cache = pool.caches[id.slot];
     if (cache.id == id) {
       cache.residency.reset();
+      cache.slots.reset();
       cache.id = kNoReplica;
     }
     gone ? pool.predicted.end(id) : pool.predicted.clear(id);
@@ -369,6 +372,9 @@ inline RouterStatistics RouterCore::statistics() const {
       if (cache.id == row.id && cache.residency != nullptr) {
         r.believed_blocks = cache.residency->blocks();
         r.capacity_blocks = cache.residency->capacity();
+        r.reported = cache.reported();
+      } else if (cache.id == row.id && cache.slots != nullptr) {
+        r.believed_blocks = cache.slots->blocks();
         r.reported = cache.reported();
       }
     }
