@@ -62,3 +62,5 @@
 #include "warmroute/trace/sample.hpp"
 #include "warmroute/trace/trace.hpp"
 #include "warmroute/types.hpp"
+#include "warmroute/usage/meter.hpp"
+#include "warmroute/usage/usage.hpp"
