@@ -31,6 +31,7 @@
 #include "warmroute/ingest/kv_events.hpp"
 #include "warmroute/ingest/kv_source.hpp"
 #include "warmroute/ingest/kv_subscriber.hpp"
+#include "warmroute/ingest/metrics_poller.hpp"
 #include "warmroute/ingest/request_body.hpp"
 #include "warmroute/observe/log.hpp"
 #include "warmroute/observe/prometheus.hpp"

@@ -38,6 +38,28 @@ const RankReplica* replica_of(const EngineRank& rank, bool only_rank, std::span<
   return found;
 }
 
+std::optional<PrefixCounters> counters_of(const EngineRank& rank, bool shared) {
+  if (!rank.prefix_queries || !rank.prefix_hits) return std::nullopt;
+  return PrefixCounters{*rank.prefix_queries, *rank.prefix_hits, rank.prefix_unit == PrefixUnit::blocks, shared};
+}
+
+// Counters of a whole page (SGLang's are per process) say something of each of its replicas, if not whose part is whose.
+void apply_shared(Router& router, const EngineReading& reading, std::span<const RankReplica> replicas, Nanos now,
+                  AppliedReading& applied) {
+  const auto counters = counters_of(*reading.shared, true);
+  if (!counters) return;
+  for (const RankReplica& replica : replicas) {
+    const std::string_view model = reading.shared->model;
+    if (!replica.model.empty() && !model.empty() && replica.model != model) continue;
+    const auto its_own = [&](const EngineRank& rank) {
+      return counters_of(rank, false) && replica_of(rank, reading.ranks.size() == 1, replicas) == &replica;
+    };
+    if (std::any_of(reading.ranks.begin(), reading.ranks.end(), its_own)) continue;
+    if (router.prefix_counters(replica.id, *counters, now)) ++applied.shared_counters;
+    else ++applied.refused;
+  }
+}
+
 std::optional<std::int64_t> gained(std::optional<std::int64_t> now, std::optional<std::int64_t> before,
                                    bool restarted) {
   if (!now) return std::nullopt;
@@ -75,7 +97,9 @@ AppliedReading apply_engine_reading(Router& router, const EngineReading& reading
       if (router.signal(replica->id, signal, *value, now)) ++applied.signals;
       else ++applied.refused;
     }
+    if (const auto counters = counters_of(rank, false)) (void)router.prefix_counters(replica->id, *counters, now);
   }
+  if (reading.shared) apply_shared(router, reading, replicas, now, applied);
   return applied;
 }
 

@@ -178,6 +178,52 @@ void replicas(Page& page, const RouterStatistics& s) {
        [](const auto& r) { return r.capacity_blocks; });
 }
 
+template <class Sample>
+void each_replica(Page& page, const RouterStatistics& s, std::string_view name, std::string_view type,
+                  std::string_view help, Sample&& sample) {
+  page.family(name, type, help);
+  for (const ReplicaStatistics& r : s.replicas) sample(r);
+}
+
+// Ours beside the engine's own: what routing believed of the caches, and what came of it.
+void hit_ratios(Page& page, const RouterStatistics& s) {
+  const auto labelled = [&](const ReplicaStatistics& r) -> Page& {
+    return page.sample().label("replica", r.name).label("dp_rank", std::to_string(r.dp_rank)).label("pool", r.pool);
+  };
+  const auto of_engine = [&](const ReplicaStatistics& r) -> Page& {
+    const PrefixCounters& c = r.engine_prefix.gained;
+    return labelled(r).label("scope", c.shared ? "server" : "replica").label("unit", c.in_blocks ? "blocks" : "tokens");
+  };
+  const auto share = [](std::int64_t part, std::int64_t whole) {
+    return static_cast<double>(part) / static_cast<double>(whole);
+  };
+  each_replica(page, s, "warmroute_replica_routed_tokens_total", "counter",
+               "Input tokens of requests whose prefill ended there, and those matched with its cache when routed.",
+               [&](const ReplicaStatistics& r) {
+                 labelled(r).label("result", "input").value(r.input_tokens);
+                 labelled(r).label("result", "matched").value(r.matched_tokens);
+               });
+  each_replica(page, s, "warmroute_replica_match_ratio", "gauge",
+               "Of those input tokens, the share that was matched; absent while there are none.",
+               [&](const ReplicaStatistics& r) {
+                 if (r.input_tokens > 0) labelled(r).value(share(r.matched_tokens, r.input_tokens));
+               });
+  each_replica(page, s, "warmroute_replica_engine_prefix_total", "counter",
+               "What its engine looked up in its prefix cache and what it found, since this router reads its metrics. "
+               "scope=\"server\": counted for all ranks of one server together, and shown at each of them.",
+               [&](const ReplicaStatistics& r) {
+                 if (!r.engine_prefix.known) return;
+                 of_engine(r).label("result", "query").value(r.engine_prefix.gained.queries);
+                 of_engine(r).label("result", "hit").value(r.engine_prefix.gained.hits);
+               });
+  each_replica(page, s, "warmroute_replica_engine_prefix_hit_ratio", "gauge",
+               "Of what its engine looked up, the share found, requests of others included; absent while unknown.",
+               [&](const ReplicaStatistics& r) {
+                 const PrefixCounters& c = r.engine_prefix.gained;
+                 if (r.engine_prefix.known && c.queries > 0) of_engine(r).value(share(c.hits, c.queries));
+               });
+}
+
 }  // namespace
 
 void append_prometheus(const RouterStatistics& statistics, std::string& out) {
@@ -193,6 +239,7 @@ void append_prometheus(const RouterStatistics& statistics, std::string& out) {
   events(page, statistics);
   pools(page, statistics);
   replicas(page, statistics);
+  hit_ratios(page, statistics);
 }
 
 }  // namespace warmroute

@@ -208,10 +208,13 @@ struct AppliedReading {
   std::size_t signals = 0;          ///< taken by the router
   std::size_t refused = 0;          ///< refused by it, e.g. for a replica that was removed
   std::size_t unmatched_ranks = 0;  ///< of the reading, with no replica or with several
+  std::size_t shared_counters = 0;  ///< replicas that got prefix-cache counters which are of their whole page
 };
 
-/// Gives each rank's known signals to its replica, as of `now` (of the scrape). A rank without label is a sole
-/// replica's, whatever its dp_rank. `shared` is nobody's. threads: any. cost: one Router::signal per known value.
+/// Gives each rank's known signals to its replica, as of `now` (of the scrape), and its prefix-cache counters to the
+/// statistics. A rank without label is a sole replica's, whatever its dp_rank. `shared` is nobody's, but for its
+/// prefix-cache counters: every replica of that model gets them, marked as shared, unless it has its own.
+/// threads: any. cost: one Router::signal per known value.
 AppliedReading apply_engine_reading(Router& router, const EngineReading& reading, std::span<const RankReplica> replicas,
                                     Nanos now);
 

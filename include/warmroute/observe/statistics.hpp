@@ -54,6 +54,9 @@ struct ReplicaStatistics {
   std::uint64_t believed_blocks = 0;  ///< in the residency model
   std::uint64_t capacity_blocks = 0;  ///< effective, after feedback
   bool reported = false;              ///< its engine sends events: nothing is believed beside them
+  std::int64_t input_tokens = 0;      ///< of requests whose prefill ended there
+  std::int64_t matched_tokens = 0;    ///< of those, believed to be in its cache when they were routed
+  PrefixGains engine_prefix{};        ///< the same as its engine counts it, requests of others included
 };
 
 struct PoolStatistics {

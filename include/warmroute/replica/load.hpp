@@ -54,6 +54,55 @@ struct SignalReading {
   bool known = false;
 };
 
+/// What an engine's prefix cache has been asked for since the engine's start, as one page says it.
+struct PrefixCounters {
+  std::int64_t queries = 0;  ///< tokens (or blocks) looked up
+  std::int64_t hits = 0;     ///< of those, found
+  bool in_blocks = false;    ///< the engine counts blocks, not tokens
+  bool shared = false;  ///< it counts all data-parallel ranks of its page together: this replica's part cannot be told
+};
+
+/// What those counters gained since the router first saw them; an engine's restart loses nothing of it.
+struct PrefixGains {
+  PrefixCounters gained;
+  bool known = false;  ///< there were two readings; with one alone nothing can be said of the time between
+  Nanos at{0};         ///< of the last reading
+};
+
+/// Follows one replica's counters. One that fell is an engine that began anew: all it counts is new. Counting begins with the first
+/// reading, and again with one in another unit. threads: one at a time.
+class PrefixBook {
+ public:
+  void read(const PrefixCounters& now_read, Nanos now) noexcept {
+    PrefixCounters& sum = gains_.gained;
+    if (!seen_ || last_.in_blocks != now_read.in_blocks || last_.shared != now_read.shared) {
+      gains_ = {};
+      sum.in_blocks = now_read.in_blocks;
+      sum.shared = now_read.shared;
+    } else {
+      const bool anew = now_read.queries < last_.queries || now_read.hits < last_.hits;
+      sum.queries += now_read.queries - (anew ? 0 : last_.queries);
+      sum.hits += now_read.hits - (anew ? 0 : last_.hits);
+      gains_.known = true;
+    }
+    gains_.at = now;
+    last_ = now_read;
+    seen_ = true;
+  }
+  [[nodiscard]] const PrefixGains& gains() const noexcept { return gains_; }
+
+ private:
+  PrefixCounters last_;
+  PrefixGains gains_;
+  bool seen_ = false;
+};
+
+/// Input tokens of the requests whose prefill ended on a replica, and what was matched of them when they were routed.
+struct alignas(64) MatchBook {
+  std::atomic<std::int64_t> input_tokens{0};
+  std::atomic<std::int64_t> matched_tokens{0};
+};
+
 /// One replica's books. Atomics of one cache line: scoring reads exactly this line per replica.
 /// threads: any. Own dispatches since an engine's snapshot are always in here.
 struct alignas(64) LoadBook {

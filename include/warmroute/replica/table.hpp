@@ -52,10 +52,11 @@ struct ReplicaView {
 
 class ReplicaTable {
  public:
-  /// alloc: one book (64 bytes) and one set of signals per possible replica, at once.
+  /// alloc: two books (64 bytes each) and one set of signals per possible replica, at once.
   ReplicaTable(detail::EpochDomain& domain, std::uint32_t max_replicas)
       : domain_(&domain),
         books_(std::make_unique<LoadBook[]>(max_replicas)),
+        matches_(std::make_unique<MatchBook[]>(max_replicas)),
         slots_(max_replicas),
         view_(domain, std::make_unique<ReplicaView>()) {}
 
@@ -81,6 +82,9 @@ class ReplicaTable {
     s.used = true;
     s.generation += 1;
     s.signals = {};
+    s.prefix = {};
+    matches_[slot].input_tokens.store(0, std::memory_order_relaxed);
+    matches_[slot].matched_tokens.store(0, std::memory_order_relaxed);
     books_[slot].foreign_requests.store(0, std::memory_order_relaxed);
     books_[slot].foreign_waiting.store(0, std::memory_order_relaxed);
     books_[slot].signals_at.store(0, std::memory_order_relaxed);
@@ -161,6 +165,24 @@ class ReplicaTable {
     return slots_[id.slot].signals[static_cast<std::size_t>(kind)];
   }
 
+  /// Takes a reading of the engine's prefix-cache counters.
+  /// errors: stale, invalid_argument (negative, more hits than queries). threads: as add.
+  Status prefix_counters(ReplicaId id, const PrefixCounters& now_read, Nanos now) {
+    if (now_read.hits < 0 || now_read.queries < now_read.hits) {
+      return Error{Code::invalid_argument, "prefix-cache counters must have 0 <= hits <= queries", kNoOffset};
+    }
+    const std::lock_guard lock(mutex_);
+    if (view_.latest().find(id) == nullptr) return gone(id);
+    slots_[id.slot].prefix.read(now_read, now);
+    return {};
+  }
+  /// returns: what they gained. threads: any; takes the writers' lock.
+  [[nodiscard]] PrefixGains prefix_gains(ReplicaId id) const {
+    const std::lock_guard lock(mutex_);
+    if (id.slot >= slots_.size() || slots_[id.slot].generation != id.generation) return {};
+    return slots_[id.slot].prefix.gains();
+  }
+
   /// lifetime: as long as the guard. threads: any.
   [[nodiscard]] const ReplicaView& view(const detail::EpochDomain::Guard& guard) const noexcept {
     return view_.read(guard);
@@ -173,6 +195,7 @@ class ReplicaTable {
 
   /// lifetime: the table's. threads: any. slot < max_replicas().
   [[nodiscard]] LoadBook& book(std::uint32_t slot) const noexcept { return books_[slot]; }
+  [[nodiscard]] MatchBook& matches(std::uint32_t slot) const noexcept { return matches_[slot]; }
   [[nodiscard]] std::uint32_t max_replicas() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
 
  private:
@@ -181,6 +204,7 @@ class ReplicaTable {
     std::uint32_t generation = 0;
     std::uint64_t removed_at = 0;  // epoch tag: readers of it or of earlier epochs may still book requests here
     std::array<SignalReading, kSignalCount> signals{};
+    PrefixBook prefix;
   };
 
   static Error gone(ReplicaId id) {
@@ -223,6 +247,7 @@ class ReplicaTable {
   detail::EpochDomain* domain_;
   mutable std::mutex mutex_;
   std::unique_ptr<LoadBook[]> books_;
+  std::unique_ptr<MatchBook[]> matches_;
   std::vector<Slot> slots_;
   detail::Snapshot<ReplicaView> view_;
 };

@@ -82,6 +82,9 @@ class Router {
   Status clear_cache(ReplicaId id, Nanos now);
   /// A reading of the engine's metrics; block_tokens and block_count set the capacity of its residency. errors: stale, invalid_argument.
   Status signal(ReplicaId id, Signal kind, double value, Nanos now);
+  /// A reading of the engine's prefix-cache counters, for the statistics alone: its own hit ratio stands beside what was matched here.
+  /// apply_engine_reading calls it. errors: stale, invalid_argument.
+  Status prefix_counters(ReplicaId id, const PrefixCounters& counters, Nanos now);
   /// An engine's event: these blocks are held now (route/cache_events.hpp). The first one makes the replica a reported one.
   /// errors: stale; unsupported (role prefill); invalid_argument (sizes); not_found (unknown parent: nothing stored, counted);
   /// capacity (the index is full: the leading part is kept). alloc: none but the index's own. cost: bench_index, ingest.

@@ -32,6 +32,9 @@ class RouterCore {
   Status update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now);
   Status clear_cache(ReplicaId id, Nanos now);
   Status signal(ReplicaId id, Signal kind, double value, Nanos now);
+  Status prefix_counters(ReplicaId id, const PrefixCounters& counters, Nanos now) {
+    return table_.prefix_counters(id, counters, clamp(now));
+  }
   Status blocks_stored(ReplicaId id, const StoredBlocks& stored, Nanos now);
   Result<std::size_t> blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);
   Result<std::size_t> blocks_also_on(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);
@@ -67,6 +70,7 @@ class RouterCore {
   Nanos clamped(Nanos now) const noexcept;
   Ticket book(const Prepared& p, const Request& r, const Decision& d, Nanos now);
   void release_load(const TicketSlot& slot, TicketPhase was) noexcept;
+  void note_match(const TicketSlot& slot) noexcept;
   void learn(const TicketSlot& slot, const UsageCounts& usage) noexcept;
   void compare_cached(TicketSlot& slot, const UsageCounts& usage, Nanos now);
   void enqueue(PoolState& pool, std::uint32_t ticket_index, std::uint64_t note, Nanos now);
@@ -417,6 +421,7 @@ inline bool RouterCore::first_token(Ticket ticket, Nanos now) {
   book.pending_tokens.fetch_sub(slot->uncached_tokens, std::memory_order_relaxed);
   book.pending_ns.fetch_sub(slot->pending_ns, std::memory_order_relaxed);
   book.decoding.fetch_add(1, std::memory_order_relaxed);
+  note_match(*slot);
   counters_.observed_ttft.observe(std::max<std::int64_t>(0, now.value - slot->routed_at));
   counters_.predicted_ttft.observe(slot->expected_wait_ns + slot->pending_ns);
   bump(counters_.predicted_wait_ns, slot->expected_wait_ns);
@@ -426,6 +431,13 @@ inline bool RouterCore::first_token(Ticket ticket, Nanos now) {
   note_first_token(*slot, now);
   TicketTable::set_phase(*slot, TicketPhase::decode);
   return true;
+}
+
+// Once per request, when its prefill is over, as engines count theirs. Before the load is released: the slot keeps its tenant until then.
+inline void RouterCore::note_match(const TicketSlot& slot) noexcept {
+  MatchBook& book = table_.matches(slot.replica.slot);
+  bump(book.input_tokens, slot.input_tokens);
+  bump(book.matched_tokens, slot.cached_tokens);
 }
 
 inline void RouterCore::release_load(const TicketSlot& slot, TicketPhase was) noexcept {
@@ -501,6 +513,7 @@ inline bool RouterCore::close(Ticket ticket, Outcome outcome, const UsageCounts*
     TicketTable::set_phase(*slot, was);  // renewed between the look and the claim
     return false;
   }
+  if (usage != nullptr && was == TicketPhase::prefill) note_match(*slot);
   release_load(*slot, was);
   bump(counters_.outcomes[static_cast<std::size_t>(outcome) % kOutcomeCount], 1u);
   if (usage != nullptr) {

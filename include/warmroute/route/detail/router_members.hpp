@@ -365,6 +365,9 @@ inline RouterStatistics RouterCore::statistics() const {
   for (const ReplicaRow& row : topology.rows) {
     ReplicaStatistics r{
         row.id, row.spec.name, row.spec.dp_rank, row.spec.pool, row.spec.health, read(table_.book(row.id.slot)), 0, 0};
+    r.input_tokens = get(table_.matches(row.id.slot).input_tokens);
+    r.matched_tokens = get(table_.matches(row.id.slot).matched_tokens);
+    r.engine_prefix = table_.prefix_gains(row.id);
     for (const auto& pool : pools_) {
       if (pool->name != row.spec.pool) continue;
       const std::lock_guard placing(pool->placing);
@@ -413,6 +416,9 @@ inline Result<std::size_t> Router::blocks_removed(ReplicaId id, Tier tier, std::
 }
 inline Result<std::size_t> Router::blocks_also_on(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now) {
   return core_->blocks_also_on(id, tier, ids, now);
+}
+inline Status Router::prefix_counters(ReplicaId id, const PrefixCounters& counters, Nanos now) {
+  return core_->prefix_counters(id, counters, now);
 }
 inline std::vector<ReplicaRow> Router::replicas() const { return core_->replicas(); }
 inline Result<ReplicaSpec> Router::replica(ReplicaId id) const { return core_->replica(id); }
