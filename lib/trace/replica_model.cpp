@@ -17,13 +17,26 @@ namespace {
 
 constexpr std::int64_t kPicosPerMicro = 1'000'000;
 
-// Floor, per token, per pair, per context token, overhead (ps), KV tokens. F and a are fitted to published operator
-// times (they include the all-reduce at 70b), b and k follow from FLOP/s and memory bandwidth.
-constexpr std::array<HardwareProfile, 4> kProfiles{{
-    {"8b-a100", 9'700'000'000, 67'000'000, 2'800, 90'000, 1'000'000'000, 404'480},
-    {"8b-h100", 6'700'000'000, 24'000'000, 1'300, 56'000, 1'000'000'000, 404'480},
-    {"70b-8xa100", 17'000'000'000, 100'000'000, 1'700, 28'000, 1'000'000'000, 1'254'400},
-    {"70b-8xh100", 12'000'000'000, 42'000'000, 800, 17'000, 1'000'000'000, 1'254'400},
+// Floor, per token, per pair, per context token, overhead (ps), KV tokens, cents per hour, ranks that step together.
+// F and a of the 8b and 70b on A100 and H100 are fitted to published operator times (they include the all-reduce at
+// 70b), b and k follow from FLOP/s and memory bandwidth.
+// H200: the H100's arithmetic (a, b) with 141 GB at 4.8 TB/s instead of 80 GB at 3.35 (NVIDIA data sheets), so k and
+// the part of F that reads weights are 0.70 of the H100's: 8b 16 GB / 4.8 TB/s = 3.3 of 4.8 ms, 70b 17.6 GB a GPU = 3.7
+// of 5.3 ms. KV at 0.9 of memory less the weights: (127 - 16) / (72 - 16) and (1,015 - 141) / (576 - 141) of the H100's.
+// moe-dp8-h200: one of 8 data-parallel ranks of a DeepSeek-V3-like model (671e9 parameters in FP8, 37e9 active, 61
+// layers) on 8 H200. F: at a batch of some hundred tokens every expert is read, 84 GB a GPU / 4.8 TB/s = 17.5 ms, and
+// 2 x 61 all-to-alls of 60 us. a: 52,300 input tokens/s on 8 H100 published by LMSYS (2025-05) = 0.153 ms per token and
+// rank. b: 128 heads x (192 + 128) x 2 x 61 = 5.0 MFLOP a pair at 0.4 PFLOP/s. k: 576 values x 2 bytes x 61 = 70 KB of
+// KV a token, at 70 % of 4.8 TB/s. KV: 127 GB less 84 of experts and 10 of attention = 33 GB.
+// Prices are an assumption, 1.80, 3 and 3.80 dollars a GPU-hour, the order of today's on-demand lists: overwrite them.
+constexpr std::array<HardwareProfile, 7> kProfiles{{
+    {"8b-a100", 9'700'000'000, 67'000'000, 2'800, 90'000, 1'000'000'000, 404'480, 180, 1},
+    {"8b-h100", 6'700'000'000, 24'000'000, 1'300, 56'000, 1'000'000'000, 404'480, 300, 1},
+    {"8b-h200", 5'200'000'000, 24'000'000, 1'300, 39'000, 1'000'000'000, 801'280, 380, 1},
+    {"70b-8xa100", 17'000'000'000, 100'000'000, 1'700, 28'000, 1'000'000'000, 1'254'400, 1'440, 1},
+    {"70b-8xh100", 12'000'000'000, 42'000'000, 800, 17'000, 1'000'000'000, 1'254'400, 2'400, 1},
+    {"70b-8xh200", 10'400'000'000, 42'000'000, 800, 12'000, 1'000'000'000, 2'519'040, 3'040, 1},
+    {"moe-dp8-h200", 25'000'000'000, 153'000'000, 12'500, 21'000, 1'000'000'000, 469'504, 380, 8},
 }};
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) noexcept { return (a + b - 1) / b; }
@@ -78,6 +91,13 @@ struct ReplicaModel::State {
   void take_private(Request& request, std::int64_t count, std::int64_t now_us, ReplicaSink& sink);
   void release(Request& request);
   void forget(Request& request);
+  // What of its prompt is still to be computed enters (sign 1) or leaves (-1) the pending work.
+  void count_pending(const Request& request, std::int64_t sign) noexcept {
+    const std::int64_t left = request.target - request.computed;
+    if (left <= 0) return;
+    pending_prefill += sign * left;
+    pending_pairs += sign * HardwareProfile::pairs(left, request.computed);
+  }
   [[nodiscard]] std::int64_t max_match(const Request& request) const noexcept {
     return std::min(static_cast<std::int64_t>(request.blocks.size()), (request.target - 1) / config.block_tokens);
   }
@@ -98,6 +118,7 @@ struct ReplicaModel::State {
   bool in_step = false;
   bool preempted_in_step = false;
   std::int64_t pending_prefill = 0;
+  std::int64_t pending_pairs = 0;
   std::int64_t tokens_in_flight = 0;
   std::int64_t busy_us = 0;
   std::int64_t prefill_work_ps = 0;
@@ -121,7 +142,7 @@ void ReplicaModel::State::release(Request& request) {
 
 void ReplicaModel::State::forget(Request& request) {
   release(request);
-  pending_prefill -= std::max<std::int64_t>(0, request.target - request.computed);
+  count_pending(request, -1);
   tokens_in_flight -= request.input + request.generated;
   if (request.is_running) std::erase(running, &request);
   requests.erase(request.id);
@@ -131,11 +152,11 @@ void ReplicaModel::State::preempt_newest(std::int64_t now_us, ReplicaSink& sink)
   Request& request = *running.back();
   running.pop_back();
   release(request);
-  pending_prefill -= std::max<std::int64_t>(0, request.target - request.computed);
+  count_pending(request, -1);
   request.is_running = false;
   request.computed = 0;
   request.target = request.input + request.generated;
-  pending_prefill += request.target;
+  count_pending(request, 1);
   ++request.attempt;
   queue.push_front(&request);
   preempted_in_step = true;
@@ -194,10 +215,14 @@ bool ReplicaModel::State::admit(Request& request, std::int64_t now_us, ReplicaSi
     cache.reference(node);
     request.held.push_back(node);
   }
-  const auto matched = static_cast<std::int64_t>(request.held.size());
+  auto matched = static_cast<std::int64_t>(request.held.size());
   take_private(request, blocks - matched, now_us, sink);
+  if (config.remote != nullptr) {  // these need room here, but no computing
+    while (matched < limit && config.remote->holds(request.blocks[static_cast<std::size_t>(matched)])) ++matched;
+  }
+  count_pending(request, -1);
   request.computed = matched * config.block_tokens;
-  pending_prefill -= request.computed;
+  count_pending(request, 1);
   request.is_running = true;
   running.push_back(&request);
   sink.admitted(request.id, now_us, request.computed, request.attempt);
@@ -272,8 +297,9 @@ void ReplicaModel::State::end_step(ReplicaSink& sink) {
   ++steps;
   for (const PlannedWork& work : plan) {
     if (work.request == nullptr || work.new_tokens == 0) continue;
+    count_pending(*work.request, -1);
     work.request->computed += work.new_tokens;
-    pending_prefill -= work.new_tokens;
+    count_pending(*work.request, 1);
     commit(*work.request, sink);
   }
   for (const PlannedWork& work : plan) {
@@ -310,7 +336,7 @@ bool ReplicaModel::submit(std::uint64_t id, std::span<const std::uint64_t> block
   request->blocks.assign(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(whole));
   request->input = request->target = input;
   request->output = output;
-  s.pending_prefill += input;
+  s.count_pending(*request, 1);
   s.tokens_in_flight += input;
   if (s.queue.empty() && s.running.empty()) s.ready_us = std::max(s.ready_us, now_us);
   s.queue.push_back(request.get());
@@ -354,6 +380,15 @@ void ReplicaModel::start(std::int64_t now_us, ReplicaSink& sink) {
   s.begin_step(std::max(now_us, s.ready_us), sink);
 }
 
+void ReplicaModel::stretch_step(std::int64_t end_us) noexcept {
+  if (state_->in_step) state_->step_end_us = std::max(state_->step_end_us, end_us);
+}
+
+void ReplicaModel::set_speed(std::int64_t speed_permille) noexcept {
+  assert(speed_permille > 0);
+  state_->config.speed_permille = speed_permille;
+}
+
 std::vector<std::uint64_t> ReplicaModel::crash() {
   State& s = *state_;
   std::vector<std::uint64_t> lost;
@@ -365,7 +400,7 @@ std::vector<std::uint64_t> ReplicaModel::crash() {
   s.requests.clear();
   s.cache.clear();
   s.in_step = false;
-  s.pending_prefill = s.tokens_in_flight = 0;
+  s.pending_prefill = s.pending_pairs = s.tokens_in_flight = 0;
   return lost;
 }
 
@@ -391,6 +426,10 @@ double ReplicaModel::kv_usage() const noexcept {
 std::int64_t ReplicaModel::waiting() const noexcept { return static_cast<std::int64_t>(state_->queue.size()); }
 std::int64_t ReplicaModel::running() const noexcept { return static_cast<std::int64_t>(state_->running.size()); }
 std::int64_t ReplicaModel::pending_prefill_tokens() const noexcept { return state_->pending_prefill; }
+std::int64_t ReplicaModel::pending_prefill_ps() const noexcept {
+  const HardwareProfile& hw = state_->config.hardware;
+  return hw.per_token_ps * state_->pending_prefill + hw.per_pair_ps * state_->pending_pairs;
+}
 std::int64_t ReplicaModel::tokens_in_flight() const noexcept { return state_->tokens_in_flight; }
 std::int64_t ReplicaModel::busy_us() const noexcept { return state_->busy_us; }
 std::int64_t ReplicaModel::prefill_work_ps() const noexcept { return state_->prefill_work_ps; }

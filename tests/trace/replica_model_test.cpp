@@ -66,7 +66,7 @@ TEST(ReplicaModel, CountsAttentionThatDoesNotDependOnTheChunks) {
   EXPECT_EQ(HardwareProfile::pairs(100, 0), HardwareProfile::pairs(64, 0) + HardwareProfile::pairs(36, 64));
   EXPECT_EQ(find_hardware_profile("8b-a100")->prefill_ps(10, 5), 10 * 67'000'000LL + (50 + 55) * 2'800LL);
   EXPECT_EQ(find_hardware_profile("9b-a100"), nullptr);
-  EXPECT_EQ(hardware_profiles().size(), 4u);
+  EXPECT_EQ(hardware_profiles().size(), 7u);
 }
 
 TEST(ReplicaModel, NeverMatchesTheLastToken) {

@@ -29,6 +29,8 @@ struct HardwareProfile {
   std::int64_t per_context_ps = 0;
   std::int64_t overhead_ps = 0;
   std::int64_t kv_tokens = 0;
+  std::int64_t cents_per_hour = 0;  ///< price of one replica; 0: not known
+  std::int64_t group_ranks = 1;     ///< replicas that step together, at the pace of the slowest: ranks of one engine
 
   /// returns: the work of computing `new_tokens` behind `cached_tokens` in one go, without floor and overhead.
   /// Exact causal attention: the value does not depend on how a prompt is cut into chunks. units: picoseconds.
@@ -40,10 +42,18 @@ struct HardwareProfile {
   }
 };
 
-/// The built-in profiles: 8b-a100, 8b-h100, 70b-8xa100, 70b-8xh100. lifetime: static.
+/// The built-in profiles: 8b and 70b on A100, H100 and H200, and one rank of a mixture-of-experts engine
+/// (moe-dp8-h200). lifetime: static.
 [[nodiscard]] std::span<const HardwareProfile> hardware_profiles() noexcept;
 /// returns: the built-in profile of that name, or null.
 [[nodiscard]] const HardwareProfile* find_hardware_profile(std::string_view name) noexcept;
+
+/// Blocks that a replica can have from elsewhere, at once and for nothing: what a bound from above is made of.
+class RemoteBlocks {
+ public:
+  virtual ~RemoteBlocks() = default;
+  [[nodiscard]] virtual bool holds(std::uint64_t block) const = 0;
+};
 
 struct ReplicaModelConfig {
   HardwareProfile hardware;
@@ -53,6 +63,7 @@ struct ReplicaModelConfig {
   std::int64_t max_running = 256;
   std::int64_t watermark_permille = 10;  ///< of the capacity, kept free at admission unless nothing runs
   std::int64_t speed_permille = 1000;    ///< 500: every step takes twice as long
+  const RemoteBlocks* remote = nullptr;  ///< null: its own cache alone. lifetime: the model's
 };
 
 /// Receives what happens, in order. Every function may be left out. The model must not be called from inside.
@@ -105,6 +116,12 @@ class ReplicaModel {
   /// instant.
   void start(std::int64_t now_us, ReplicaSink& sink);
 
+  /// Puts off the end of the running step: the ranks of one engine end a step together. Nothing happens when no step
+  /// runs or it ends later anyway.
+  void stretch_step(std::int64_t end_us) noexcept;
+  /// From the next step on.
+  void set_speed(std::int64_t speed_permille) noexcept;
+
   /// The process dies: the running step, all requests and the cache are gone. returns: the lost ids, running ones
   /// first.
   std::vector<std::uint64_t> crash();
@@ -124,6 +141,8 @@ class ReplicaModel {
   [[nodiscard]] std::int64_t running() const noexcept;
   /// returns: prompt tokens still to be computed; a queued request counts whole, since it is matched at admission.
   [[nodiscard]] std::int64_t pending_prefill_tokens() const noexcept;
+  /// returns: the time that these tokens take, attention included, without floor and overhead. units: picoseconds.
+  [[nodiscard]] std::int64_t pending_prefill_ps() const noexcept;
   /// returns: input and generated tokens of the requests inside.
   [[nodiscard]] std::int64_t tokens_in_flight() const noexcept;
   [[nodiscard]] std::int64_t busy_us() const noexcept;  ///< sum of the finished steps

@@ -1,0 +1,64 @@
+/// An experiment: policies x loads x views x ..., each cell simulated with several seeds.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "warmroute/result.hpp"
+#include "warmroute/trace/simulator.hpp"
+
+namespace warmroute::simulate {
+
+enum class Kind { trace, agents, hot };
+
+struct Setup {
+  Kind kind = Kind::trace;
+  std::string trace;
+  std::size_t limit = 0;  ///< records, or conversations
+  trace::AgentTraceOptions agents;
+  trace::HotPrefixOptions hot;
+
+  trace::SimulationConfig base;  ///< profile, budget, churn, horizon, warm-up, sampling
+  std::vector<std::string> rules;
+  std::vector<double> loads;  ///< open loop: no-cache prefill utilisation; 0: at the trace's own times
+  std::vector<trace::View> views;
+  std::vector<std::int64_t> replicas;
+  std::vector<std::int64_t> capacities;  ///< KV tokens of a replica; 0: the profile's
+  std::vector<std::int64_t> routers;
+  std::int64_t seeds = 3;
+  std::int64_t threads = 2;
+};
+
+/// One line of the table.
+struct Cell {
+  std::string rule;
+  double load = 0;
+  trace::View view;
+  std::int64_t replicas = 0;
+  std::int64_t capacity = 0;
+  std::int64_t routers = 1;
+  std::vector<trace::SimulationFigures> runs;  ///< by seed
+
+  using Pick = std::function<double(const trace::SimulationFigures&)>;
+  [[nodiscard]] double mean(const Pick& pick) const;
+  [[nodiscard]] double sum(const Pick& pick) const;
+  [[nodiscard]] double half_range(const Pick& pick) const;
+};
+
+/// errors: of the trace, of the first simulation that was refused. Runs `threads` simulations at once; the result does
+/// not depend on how many.
+[[nodiscard]] Result<std::vector<Cell>> run(const Setup& setup);
+
+[[nodiscard]] std::string table(const Setup& setup, const std::vector<Cell>& cells);
+[[nodiscard]] std::string to_json(const Setup& setup, const std::vector<Cell>& cells);
+
+/// TTFT against load, hit ratio against capacity, and load per replica over time, each where there is something to draw.
+struct Plot {
+  std::string name;
+  std::string svg;
+};
+[[nodiscard]] std::vector<Plot> plots(const std::vector<Cell>& cells);
+
+}  // namespace warmroute::simulate

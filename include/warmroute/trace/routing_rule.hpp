@@ -1,0 +1,105 @@
+/// A way to choose a replica, as the simulator asks it: the published rules to compare with, each a small class, and
+/// the real warmroute::Router under the virtual clock.
+///
+/// Invariant: the same calls give the same choices; exact ties fall by the generator that is passed in, one draw per
+/// extra candidate. Does not: see more than its view gives (simulator.hpp), or change the fleet.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "warmroute/result.hpp"
+#include "warmroute/route/policy.hpp"
+#include "warmroute/trace/replica_model.hpp"
+#include "warmroute/trace/sample.hpp"
+
+namespace warmroute::trace {
+
+/// What a rule sees of one replica that may take the request.
+struct ReplicaSight {
+  std::uint32_t replica = 0;
+  std::int64_t matched_tokens = 0;    ///< m: of this request's prompt, never its last token
+  std::int64_t requests = 0;          ///< q: queued and running
+  std::int64_t waiting = 0;           ///< W: queued, or, by own tickets, without a first token
+  std::int64_t pending_tokens = 0;    ///< prompt tokens still to be computed
+  std::int64_t pending_ps = 0;        ///< the same as time
+  std::int64_t tokens_in_flight = 0;  ///< input, and output so far where that is seen
+  std::int64_t used_blocks = 0;       ///< held by requests
+  std::int64_t cached_blocks = 0;     ///< held at all
+};
+
+struct RoutedRequest {
+  std::uint32_t index = 0;
+  std::uint32_t conversation = 0;  ///< kNoConversation: none
+  std::int64_t input_tokens = 0;
+  std::span<const std::uint64_t> blocks;
+  std::int64_t now_us = 0;
+};
+
+/// What is the same for the whole run.
+struct RuleSetting {
+  HardwareProfile hardware;
+  std::int64_t block_tokens = 512;
+  std::int64_t capacity_blocks = 0;
+  std::int64_t step_token_budget = 8192;
+  std::uint32_t max_replicas = 0;  ///< that ever join
+  std::uint64_t distinct_blocks = 0;
+  std::uint64_t salt = 0;      ///< of block hashes
+  std::int64_t routers = 1;    ///< that route side by side
+  std::uint64_t seed = 1;      ///< of whatever a rule draws by itself
+  bool engine_events = false;  ///< blocks_stored and blocks_removed will come
+  bool engine_loads = false;   ///< loads will come
+};
+
+class RoutingRule {
+ public:
+  virtual ~RoutingRule() = default;
+
+  /// Whether `choose` reads its sights; one that keeps its own books is given replica numbers alone.
+  [[nodiscard]] virtual bool reads_sights() const noexcept { return true; }
+  /// shape: `sights` in order of replica, never empty. The request is on its way to the answer from now on.
+  /// returns: an index into `sights`.
+  virtual std::size_t choose(const RoutedRequest& request, std::span<const ReplicaSight> sights, SplitMix64& ties) = 0;
+
+  // What becomes of the request; each at most once, `finished` or `lost` last.
+  virtual void first_token(const RoutedRequest& /*request*/, std::uint32_t /*replica*/) {}
+  virtual void finished(const RoutedRequest& /*request*/, std::uint32_t /*replica*/, std::int64_t /*cached_tokens*/,
+                        std::int64_t /*output_tokens*/) {}
+  /// Its replica died, or could never hold it.
+  virtual void lost(const RoutedRequest& /*request*/, std::uint32_t /*replica*/) {}
+
+  // What engines say, as late as the view has it.
+  virtual void block_stored(std::uint32_t /*replica*/, std::uint64_t /*block*/, std::uint64_t /*parent*/,
+                            std::int64_t /*depth*/, std::int64_t /*now_us*/) {}
+  virtual void block_removed(std::uint32_t /*replica*/, std::uint64_t /*block*/, std::int64_t /*now_us*/) {}
+  virtual void load_seen(std::uint32_t /*replica*/, std::int64_t /*running*/, std::int64_t /*waiting*/,
+                         double /*kv_usage*/, std::int64_t /*now_us*/) {}
+
+  // Who is in the fleet. A replica that restarted has left and joined.
+  virtual void joined(std::uint32_t /*replica*/, std::int64_t /*now_us*/) {}
+  virtual void left(std::uint32_t /*replica*/, std::int64_t /*now_us*/) {}
+  /// false: takes nothing new for a while; its cache stays.
+  virtual void available(std::uint32_t /*replica*/, bool /*yes*/, std::int64_t /*now_us*/) {}
+
+  /// returns: requests that it believes in flight; 0 for rules without books. For tests.
+  [[nodiscard]] virtual std::int64_t booked() const { return 0; }
+};
+
+/// A rule by name and options, as in "chwbl:c=1.25:k=2". Every name of routing_rule_names(); options beside it.
+struct RuleSpec {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> options;
+};
+/// errors: invalid_argument (empty name, an option without a value).
+[[nodiscard]] Result<RuleSpec> parse_rule(std::string_view text);
+[[nodiscard]] std::span<const std::string_view> routing_rule_names() noexcept;
+/// `policy` is what the rule "warmroute" starts from; its options (members of the policy's JSON form) come on top.
+/// errors: invalid_argument: unknown rule or option, value that is no number or out of range.
+[[nodiscard]] Result<std::unique_ptr<RoutingRule>> make_rule(const RuleSpec& spec, const RuleSetting& setting,
+                                                             const Policy& policy = {});
+
+}  // namespace warmroute::trace

@@ -1,0 +1,140 @@
+// The real router under the virtual clock: the same calls that a proxy makes, in the same order.
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "trace/rules/options.hpp"
+#include "warmroute/route/policy_json.hpp"
+#include "warmroute/route/router.hpp"
+
+namespace warmroute::trace {
+namespace {
+
+Nanos at(std::int64_t now_us) noexcept { return microseconds(now_us); }
+
+class WarmrouteRule final : public RoutingRule {
+ public:
+  explicit WarmrouteRule(const RuleSetting& setting) : setting_(setting), router_(options(setting)) {
+    ids_.resize(setting.max_replicas);
+  }
+  Status set_policy(Policy policy) {
+    policy.block_size = static_cast<std::uint32_t>(setting_.block_tokens);
+    policy.seed = setting_.seed;
+    return router_.set_policy(policy);
+  }
+
+  [[nodiscard]] bool reads_sights() const noexcept override { return false; }
+
+  std::size_t choose(const RoutedRequest& request, Sights sights, SplitMix64& ties) override {
+    hashes_.clear();
+    for (const std::uint64_t block : request.blocks) hashes_.push_back(hash_of(block));
+    Request asked;
+    asked.blocks = hashes_;
+    asked.input_tokens = request.input_tokens;
+    std::string session;
+    if (request.conversation != kNoConversation) session = std::to_string(request.conversation);
+    asked.session = session;
+    const Decision decision = router_.route(asked, at(request.now_us));
+    if (request.index >= tickets_.size())
+      tickets_.resize(std::max<std::size_t>(request.index + 1, tickets_.size() * 2), kNoTicket);
+    tickets_[request.index] = decision.ticket;
+    for (std::size_t i = 0; i < sights.size(); ++i) {
+      if (decision.routed() && ids_[sights[i].replica] == decision.replica) return i;
+    }
+    // It had no place (its table of tickets is full): somebody has to take the request all the same.
+    return static_cast<std::size_t>(ties.below(sights.size()));
+  }
+
+  void first_token(const RoutedRequest& request, std::uint32_t) override {
+    router_.first_token(tickets_[request.index], at(request.now_us));
+  }
+  void finished(const RoutedRequest& request, std::uint32_t, std::int64_t cached, std::int64_t output) override {
+    router_.finish(tickets_[request.index], {request.input_tokens, cached, output}, at(request.now_us));
+  }
+  void lost(const RoutedRequest& request, std::uint32_t) override {
+    router_.fail(tickets_[request.index], Outcome::replica_error, at(request.now_us));
+  }
+
+  void block_stored(std::uint32_t replica, std::uint64_t block, std::uint64_t parent, std::int64_t depth,
+                    std::int64_t now_us) override {
+    const EngineHash name = name_of(block);
+    const BlockHash hash = hash_of(block);
+    StoredBlocks stored;
+    if (depth > 0) stored.parent = name_of(parent);
+    stored.ids = {&name, 1};
+    stored.blocks = {&hash, 1};
+    (void)router_.blocks_stored(ids_[replica], stored, at(now_us));  // an orphan of a lost event is counted inside
+  }
+  void block_removed(std::uint32_t replica, std::uint64_t block, std::int64_t now_us) override {
+    const EngineHash name = name_of(block);
+    (void)router_.blocks_removed(ids_[replica], Tier::device, {&name, 1}, at(now_us));
+  }
+  void load_seen(std::uint32_t replica, std::int64_t running, std::int64_t waiting, double kv_usage,
+                 std::int64_t now_us) override {
+    const Nanos now = at(now_us);
+    (void)router_.signal(ids_[replica], Signal::running, static_cast<double>(running), now);
+    (void)router_.signal(ids_[replica], Signal::waiting, static_cast<double>(waiting), now);
+    (void)router_.signal(ids_[replica], Signal::kv_usage, kv_usage, now);
+  }
+
+  void joined(std::uint32_t replica, std::int64_t now_us) override {
+    ReplicaSpec spec;
+    spec.name = "replica-" + std::to_string(replica);
+    const HardwareProfile& hw = setting_.hardware;
+    spec.rates = {hw.floor_ps / 1'000, hw.per_token_ps, hw.per_pair_ps, hw.per_context_ps, hw.overhead_ps / 1'000};
+    spec.capacity_tokens = setting_.capacity_blocks * setting_.block_tokens;
+    const auto id = router_.add_replica(std::move(spec), at(now_us));
+    ids_[replica] = id ? *id : kNoReplica;
+  }
+  void left(std::uint32_t replica, std::int64_t now_us) override {
+    (void)router_.remove_replica(ids_[replica], at(now_us));
+  }
+  void available(std::uint32_t replica, bool yes, std::int64_t now_us) override {
+    (void)router_.set_health(ids_[replica], yes ? Health::up : Health::draining, "simulation", at(now_us));
+  }
+
+  [[nodiscard]] std::int64_t booked() const override {
+    return static_cast<std::int64_t>(router_.statistics().tickets_in_flight);
+  }
+
+ private:
+  static RouterOptions options(const RuleSetting& setting) {
+    RouterOptions out;
+    out.max_replicas =
+        std::max<std::uint32_t>(64, setting.max_replicas * 2);  // those that restart need a slot meanwhile
+    return out;
+  }
+  static EngineHash name_of(std::uint64_t block) noexcept { return EngineHash{block + 1}; }  // 0 names nothing
+  [[nodiscard]] BlockHash hash_of(std::uint64_t block) const noexcept {
+    return BlockHash{SplitMix64{block ^ setting_.salt}.next()};
+  }
+
+  RuleSetting setting_;
+  Router router_;
+  std::vector<ReplicaId> ids_;
+  std::vector<Ticket> tickets_;  // by request
+  std::vector<BlockHash> hashes_;
+};
+
+std::string policy_members(const RuleSpec& spec) {
+  std::string json = "{";
+  for (const auto& [name, value] : spec.options) {
+    double number = 0;
+    const bool plain = absl::SimpleAtod(value, &number) || value == "true" || value == "false";
+    json += (json.size() > 1 ? ",\"" : "\"") + name + "\":" + (plain ? value : "\"" + value + "\"");
+  }
+  return json + "}";
+}
+
+}  // namespace
+
+Result<RulePtr> make_warmroute_rule(const RuleSpec& spec, const RuleSetting& setting, const Policy& policy) {
+  if (setting.block_tokens > 512)
+    return Error{Code::invalid_argument, "rule warmroute: its blocks have at most 512 tokens", kNoOffset};
+  auto changed = policy_from_json(policy_members(spec), policy);
+  if (!changed) return Error{Code::invalid_argument, "rule warmroute: " + changed.error().message, kNoOffset};
+  auto rule = std::make_unique<WarmrouteRule>(setting);
+  if (const Status set = rule->set_policy(*changed); !set) return set.error();
+  return RulePtr{std::move(rule)};
+}
+
+}  // namespace warmroute::trace

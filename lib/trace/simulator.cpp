@@ -1,0 +1,460 @@
+// The loop: one instant after the other, its phases in the order that simulator.hpp promises.
+#include <algorithm>
+#include <cassert>
+#include <string>
+
+#include "trace/fleet.hpp"
+
+namespace warmroute::trace {
+
+Result<SimulationFigures> simulate(const SimulationConfig& config, const Workload& workload) {
+  const auto refuse = [](std::string why) { return Error{Code::invalid_argument, "simulation: " + why, kNoOffset}; };
+  const ReplicaModelConfig& replica = config.replica;
+  if (config.replicas < 1 || config.replicas > 16'384) return refuse("between 1 and 16384 replicas");
+  if (config.routers < 1 || config.routers > 1'024) return refuse("between 1 and 1024 routers");
+  if (replica.hardware.floor_ps + replica.hardware.per_token_ps + replica.hardware.overhead_ps <= 0)
+    return refuse("a profile whose steps take no time");
+  if (workload.block_tokens < 1 || replica.step_token_budget < 1 || replica.max_running < 1 ||
+      replica.speed_permille < 1 || config.view.snapshot_us < 1)
+    return refuse("block size, step budget, running requests, speed and snapshot interval must be positive");
+  Fleet fleet(config, workload);
+  if (const Status ready = fleet.prepare(); !ready) return ready.error();
+  return fleet.run();
+}
+
+namespace {
+
+std::uint32_t count_joining(const SimulationConfig& config) {
+  auto count = static_cast<std::uint32_t>(config.replicas);
+  for (const ChurnEvent& e : config.churn) count += e.kind == ChurnEvent::Kind::add ? 1 : 0;
+  return count;
+}
+
+ReplicaModelConfig model_config(const SimulationConfig& config, const Workload& workload) {
+  ReplicaModelConfig out = config.replica;
+  out.block_tokens = workload.block_tokens;
+  return out;
+}
+
+}  // namespace
+
+Fleet::Fleet(const SimulationConfig& config, const Workload& workload)
+    : config_(config),
+      workload_(workload),
+      model_config_(model_config(config, workload)),
+      max_replicas_(count_joining(config)),
+      depth_(max_replicas_),
+      promised_(workload.requests.size()),
+      ties_(config.seed),
+      losses_(config.seed ^ 0x10C5),
+      figures_(config, workload, max_replicas_) {}
+
+Status Fleet::prepare() {
+  std::uint32_t known = static_cast<std::uint32_t>(config_.replicas);
+  for (const ChurnEvent& e : config_.churn) {
+    if (e.kind == ChurnEvent::Kind::add) ++known;
+    else if (e.replica >= known || (e.kind == ChurnEvent::Kind::speed && e.value < 1))
+      return Error{Code::invalid_argument,
+                   "simulation: a churn event names replica " + std::to_string(e.replica) +
+                       ", which has not joined, or a speed below 1",
+                   kNoOffset};
+  }
+  if (config_.pooled) {
+    pooled_.computed.resize(workload_.distinct_blocks);
+    model_config_.remote = &pooled_;
+  }
+  state_.truth = Holders(workload_.distinct_blocks, max_replicas_);
+  const bool late = config_.view.cache == CacheView::events;
+  if (late) state_.reported = Holders(workload_.distinct_blocks, max_replicas_);
+  state_.snapshot.resize(max_replicas_);
+  state_.hits.resize(max_replicas_);
+  standing_.assign(max_replicas_, Standing::absent);
+  lives_.assign(max_replicas_, 0);
+  step_end_.assign(max_replicas_, kNever);
+  may_start_.assign(max_replicas_, 0);
+  for (std::uint32_t r = 0; r < max_replicas_; ++r) {
+    state_.models.emplace_back(model_config_);
+    ears_.emplace_back(*this, r);
+  }
+  const auto spec = parse_rule(config_.rule);
+  if (!spec) return spec.error();
+  RuleSetting setting{model_config_.hardware,
+                      workload_.block_tokens,
+                      state_.models[0].capacity_blocks(),
+                      model_config_.step_token_budget,
+                      max_replicas_,
+                      workload_.distinct_blocks,
+                      workload_.salt,
+                      config_.routers,
+                      config_.seed,
+                      config_.view.cache != CacheView::own_routing,
+                      config_.view.load != LoadView::own_tickets};
+  for (std::int64_t i = 0; i < config_.routers; ++i) {
+    setting.seed = config_.seed + static_cast<std::uint64_t>(i) * 0x9E37;
+    auto rule = make_rule(*spec, setting, config_.policy);
+    if (!rule) return rule.error();
+    rules_hear_blocks_ = setting.engine_events && !(*rule)->reads_sights();
+    routers_.push_back(
+        {std::make_unique<RouterView>(config_.view, model_config_, max_replicas_, workload_.distinct_blocks),
+         std::move(*rule)});
+  }
+  for (std::uint32_t i = 0; i < workload_.requests.size(); ++i) {
+    if (!workload_.requests[i].follows) roots_.push_back(i);
+  }
+  std::stable_sort(roots_.begin(), roots_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return workload_.requests[a].arrival_us < workload_.requests[b].arrival_us;
+  });
+  for (std::int64_t r = 0; r < config_.replicas; ++r) join(static_cast<std::uint32_t>(r), 0);
+  return {};
+}
+
+SimulationFigures Fleet::run() {
+  for (std::int64_t now = next_instant(); now != kNever; now = next_instant()) {
+    end_steps(now);
+    apply_churn(now);
+    take_snapshots(now);
+    take_arrivals(now);
+    start_steps(now);
+  }
+  for (const Router& router : routers_) figures_.out.booked_at_end += router.rule->booked();
+  figures_.out.unplaced = static_cast<std::int64_t>(parked_.size());
+  return figures_.finish(state_, replicas_);
+}
+
+// Churn, snapshots and samples go on only as long as there is something to serve.
+std::int64_t Fleet::next_instant() const {
+  std::int64_t next = kNever;
+  for (std::uint32_t r = 0; r < replicas_; ++r) next = std::min(next, step_end_[r]);
+  if (next_root_ < roots_.size()) next = std::min(next, workload_.requests[roots_[next_root_]].arrival_us);
+  if (!followers_.empty()) next = std::min(next, followers_.top().first);
+  if (next == kNever && parked_.empty()) return kNever;
+  if (next_churn_ < config_.churn.size()) next = std::min(next, config_.churn[next_churn_].at_us);
+  if (next == kNever) return kNever;
+  const bool snapshots = config_.view.load == LoadView::snapshot || config_.view.load == LoadView::snapshot_corrected;
+  if (snapshots) next = std::min(next, next_snapshot_us_);
+  if (config_.sample_us > 0) next = std::min(next, next_sample_us_);
+  return next;
+}
+
+void Fleet::end_steps(std::int64_t now_us) {
+  for (std::uint32_t r = 0; r < replicas_; ++r) {
+    if (step_end_[r] != now_us) continue;
+    figures_.accrue(r, state_.models[r], now_us);
+    state_.models[r].advance(now_us, ears_[r]);
+    figures_.step_ended(r, state_.models[r], now_us);
+    refresh_step(r);
+    may_start_[r] = 1;
+  }
+}
+
+void Fleet::apply_churn(std::int64_t now_us) {
+  using Kind = ChurnEvent::Kind;
+  for (; next_churn_ < config_.churn.size() && config_.churn[next_churn_].at_us <= now_us; ++next_churn_) {
+    const ChurnEvent& e = config_.churn[next_churn_];
+    if (e.kind == Kind::add) {
+      join(replicas_, now_us);
+      continue;
+    }
+    if (standing_[e.replica] == Standing::absent) continue;
+    switch (e.kind) {
+      case Kind::remove: die(e.replica, now_us); break;
+      case Kind::restart:
+        die(e.replica, now_us);
+        join(e.replica, now_us);
+        break;
+      case Kind::drain: set_standing(e.replica, Standing::draining, now_us); break;
+      case Kind::resume: set_standing(e.replica, Standing::up, now_us); break;
+      case Kind::speed: state_.models[e.replica].set_speed(e.value); break;
+      case Kind::add: break;
+    }
+  }
+}
+
+void Fleet::take_snapshots(std::int64_t now_us) {
+  if (config_.sample_us > 0 && next_sample_us_ == now_us) {
+    figures_.sample(now_us, state_, replicas_);
+    next_sample_us_ += config_.sample_us;
+  }
+  if (next_snapshot_us_ != now_us) return;
+  next_snapshot_us_ += config_.view.snapshot_us;
+  if (config_.view.load != LoadView::snapshot && config_.view.load != LoadView::snapshot_corrected) return;
+  for (std::uint32_t r = 0; r < replicas_; ++r) state_.snapshot[r] = state_.now(r);
+  for (Router& router : routers_) {
+    router.view->snapshot_taken();
+    tell_loads(*router.rule, now_us);
+  }
+}
+
+void Fleet::take_arrivals(std::int64_t now_us) {
+  while (true) {
+    const bool root = next_root_ < roots_.size() && workload_.requests[roots_[next_root_]].arrival_us == now_us;
+    const bool follower = !followers_.empty() && followers_.top().first == now_us;
+    if (!root && !follower) return;
+    std::uint32_t index = 0;
+    if (root && (!follower || roots_[next_root_] < followers_.top().second)) {
+      index = roots_[next_root_++];
+    } else {
+      index = followers_.top().second;
+      followers_.pop();
+    }
+    arrive(index, now_us);
+  }
+}
+
+void Fleet::start_steps(std::int64_t now_us) {
+  const auto ranks = static_cast<std::uint32_t>(std::max<std::int64_t>(1, model_config_.hardware.group_ranks));
+  for (std::uint32_t r = 0; r < replicas_; ++r) {
+    if (may_start_[r] == 0) continue;
+    may_start_[r] = 0;
+    if (ranks > 1) {
+      start_group(r / ranks * ranks, now_us);
+      continue;
+    }
+    figures_.accrue(r, state_.models[r], now_us);
+    state_.models[r].start(now_us, ears_[r]);
+    refresh_step(r);
+  }
+}
+
+// Ranks of one engine begin and end their steps together: those that finish early, or have nothing to do, wait.
+void Fleet::start_group(std::uint32_t first, std::int64_t now_us) {
+  const auto last = std::min(replicas_, first + static_cast<std::uint32_t>(model_config_.hardware.group_ranks));
+  for (std::uint32_t r = first; r < last; ++r) {
+    if (step_end_[r] != kNever) return;
+  }
+  std::int64_t end_us = 0;
+  for (std::uint32_t r = first; r < last; ++r) {
+    figures_.accrue(r, state_.models[r], now_us);
+    state_.models[r].start(now_us, ears_[r]);
+    end_us = std::max(end_us, state_.models[r].next_event_us().value_or(0));
+    may_start_[r] = 0;
+  }
+  for (std::uint32_t r = first; r < last; ++r) {
+    state_.models[r].stretch_step(end_us);
+    refresh_step(r);
+  }
+}
+
+// ---- requests
+
+RoutedRequest Fleet::asked(std::uint32_t index, std::int64_t now_us) const {
+  const WorkloadRequest& r = workload_.requests[index];
+  return {index, r.conversation, r.input_tokens, workload_.blocks_of(r), now_us};
+}
+
+std::uint32_t Fleet::router_of(std::uint32_t index) const {
+  if (config_.routers == 1) return 0;
+  std::uint64_t key = index;
+  if (config_.pin_conversations) {
+    const WorkloadRequest& r = workload_.requests[index];
+    const auto blocks = workload_.blocks_of(r);
+    if (r.conversation != kNoConversation) key = r.conversation;
+    else if (!blocks.empty()) key = blocks[std::min<std::size_t>(2, blocks.size()) - 1];
+  }
+  SplitMix64 spray{config_.seed * 0x9E3779B97F4A7C15ULL + key};
+  return static_cast<std::uint32_t>(spray.below(static_cast<std::uint64_t>(config_.routers)));
+}
+
+void Fleet::arrive(std::uint32_t index, std::int64_t now_us) {
+  FleetFigures::Request& r = figures_.requests[index];
+  if (r.arrival_us < 0) {  // else it is sent again
+    if (config_.horizon_us > 0 && now_us > config_.horizon_us) return;
+    for (std::uint32_t i = 0; i < replicas_; ++i) figures_.accrue(i, state_.models[i], now_us);
+    figures_.close_window();
+    figures_.arrived(index, now_us);
+    r.router = router_of(index);
+  }
+  route(index, now_us);
+}
+
+std::size_t Fleet::ask(Router& router, const RoutedRequest& request) {
+  router.view->advance(request.now_us);
+  if (router.rule->reads_sights()) {
+    router.view->look(state_, request, sights_);
+    if (config_.pooled) see_pool(request);
+  } else if (config_.view.load == LoadView::now) {
+    tell_loads(*router.rule, request.now_us);
+  }
+  return router.rule->choose(request, sights_, ties_);
+}
+
+// What anybody has computed is a hit everywhere.
+void Fleet::see_pool(const RoutedRequest& request) {
+  const std::int64_t most = (request.input_tokens - 1) / workload_.block_tokens;
+  std::int64_t depth = 0;
+  for (const std::uint64_t block : request.blocks) {
+    if (depth == most || !pooled_.computed[block]) break;
+    ++depth;
+  }
+  for (ReplicaSight& s : sights_) s.matched_tokens = std::max(s.matched_tokens, depth * workload_.block_tokens);
+}
+
+void Fleet::route(std::uint32_t index, std::int64_t now_us) {
+  sights_.clear();
+  for (std::uint32_t r = 0; r < replicas_; ++r) {
+    if (standing_[r] == Standing::up) sights_.push_back({.replica = r});
+  }
+  if (sights_.empty()) {
+    parked_.push_back(index);
+    return;
+  }
+  deliver_news(now_us);
+  const RoutedRequest request = asked(index, now_us);
+  FleetFigures::Request& figures = figures_.requests[index];
+  Router& router = routers_[figures.router];
+  const std::size_t chosen = ask(router, request);
+  assert(chosen < sights_.size());
+  const ReplicaSight& sight = sights_[chosen];
+  figures.replica = sight.replica;
+  ++figures.attempts;
+  note_spill(request, sight.replica);
+  figures_.accrue(sight.replica, state_.models[sight.replica], now_us);
+  if (!state_.models[sight.replica].submit(index, request.blocks, request.input_tokens,
+                                           workload_.requests[index].output_tokens, now_us)) {
+    router.rule->lost(request, sight.replica);
+    figures.rejected = true;
+    end(index, now_us);
+    return;
+  }
+  ++in_flight_;
+  if (router.rule->reads_sights()) router.view->routed(request, sight);
+  promised_[index] = sight.matched_tokens;
+  Load& hits = state_.hits[sight.replica];
+  hits.pending_tokens += sight.matched_tokens;
+  hits.pending_ps += model_config_.hardware.prefill_ps(sight.matched_tokens, 0);
+  may_start_[sight.replica] = 1;
+}
+
+// Where others held clearly more, by the truth of now.
+void Fleet::note_spill(const RoutedRequest& request, std::uint32_t chosen) {
+  const auto limit = static_cast<std::size_t>((request.input_tokens - 1) / workload_.block_tokens);
+  match(state_.truth, nullptr, request.blocks, limit, depth_);
+  std::int64_t best = 0;
+  for (const ReplicaSight& s : sights_) best = std::max(best, depth_[s.replica]);
+  const std::int64_t missed = (best - depth_[chosen]) * workload_.block_tokens;
+  if (missed >= std::max<std::int64_t>(512, 2 * workload_.block_tokens)) ++figures_.spills;
+  ++figures_.routed;
+}
+
+void Fleet::end(std::uint32_t index, std::int64_t now_us) {
+  figures_.requests[index].end_us = now_us;
+  for (std::uint32_t f = workload_.requests[index].first_follower; f != kNoRequest;
+       f = workload_.requests[f].next_sibling) {
+    followers_.push({now_us + workload_.requests[f].delay_us, f});
+  }
+}
+
+void Fleet::on_admitted(std::uint32_t index, std::uint32_t replica, std::int64_t, std::int64_t cached,
+                        std::int64_t attempt) {
+  if (attempt > 0) return;
+  figures_.admitted(index, cached);
+  const std::int64_t promised = std::exchange(promised_[index], 0);
+  state_.hits[replica].pending_tokens -= promised;
+  state_.hits[replica].pending_ps -= model_config_.hardware.prefill_ps(promised, 0);
+}
+
+void Fleet::on_token(std::uint32_t index, std::int64_t at_us, std::int64_t number) {
+  figures_.token(index, at_us, number);
+  if (number != 1) return;
+  const FleetFigures::Request& r = figures_.requests[index];
+  const RoutedRequest request = asked(index, at_us);
+  routers_[r.router].rule->first_token(request, r.replica);
+  if (routers_[r.router].rule->reads_sights()) routers_[r.router].view->first_token(request);
+}
+
+void Fleet::on_finished(std::uint32_t index, std::int64_t at_us) {
+  --in_flight_;
+  const FleetFigures::Request& r = figures_.requests[index];
+  const RoutedRequest request = asked(index, at_us);
+  routers_[r.router].rule->finished(request, r.replica, r.cached_tokens, workload_.requests[index].output_tokens);
+  if (routers_[r.router].rule->reads_sights()) routers_[r.router].view->ended(request, false);
+  end(index, at_us);
+}
+
+// ---- what engines say
+
+void Fleet::on_block(BlockNews news) {
+  if (news.stored) state_.truth.set(news.replica, news.block);
+  else state_.truth.clear(news.replica, news.block);
+  if (config_.pooled && news.stored) pooled_.computed[news.block] = true;
+  const bool late = config_.view.cache == CacheView::events;
+  if (!late && !rules_hear_blocks_) return;
+  if (late) {
+    if (config_.view.event_loss_permille > 0 &&
+        losses_.below(1000) < static_cast<std::uint64_t>(config_.view.event_loss_permille))
+      return;
+    news.due_us += config_.view.event_delay_us;
+  }
+  news_.push_back(news);
+}
+
+void Fleet::deliver_news(std::int64_t now_us) {
+  for (; !news_.empty() && news_.front().due_us <= now_us; news_.pop_front()) {
+    const BlockNews& n = news_.front();
+    if (n.life != lives_[n.replica]) continue;
+    if (config_.view.cache == CacheView::events) {
+      if (n.stored) state_.reported.set(n.replica, n.block);
+      else state_.reported.clear(n.replica, n.block);
+    }
+    if (!rules_hear_blocks_) continue;
+    for (Router& router : routers_) {
+      if (n.stored) router.rule->block_stored(n.replica, n.block, n.parent, n.depth, now_us);
+      else router.rule->block_removed(n.replica, n.block, now_us);
+    }
+  }
+}
+
+void Fleet::tell_loads(RoutingRule& rule, std::int64_t now_us) {
+  if (rule.reads_sights()) return;
+  for (std::uint32_t r = 0; r < replicas_; ++r) {
+    if (standing_[r] == Standing::absent) continue;
+    const ReplicaModel& model = state_.models[r];
+    rule.load_seen(r, model.running(), model.waiting(), model.kv_usage(), now_us);
+  }
+}
+
+// ---- who is in the fleet
+
+void Fleet::join(std::uint32_t replica, std::int64_t now_us) {
+  replicas_ = std::max(replicas_, replica + 1);
+  figures_.joined(replica, now_us);
+  standing_[replica] = Standing::draining;
+  for (Router& router : routers_) router.rule->joined(replica, now_us);
+  set_standing(replica, Standing::up, now_us);
+}
+
+void Fleet::set_standing(std::uint32_t replica, Standing standing, std::int64_t now_us) {
+  if (standing_[replica] == standing) return;
+  standing_[replica] = standing;
+  for (Router& router : routers_) router.rule->available(replica, standing == Standing::up, now_us);
+  if (standing != Standing::up) return;
+  for (const std::uint32_t index : parked_) followers_.push({now_us, index});
+  parked_.clear();
+}
+
+// Its requests are sent again at this instant; what it said and what is believed of its cache goes.
+void Fleet::die(std::uint32_t replica, std::int64_t now_us) {
+  figures_.left(replica, state_.models[replica], now_us);
+  standing_[replica] = Standing::absent;
+  ++lives_[replica];
+  state_.truth.forget(replica);
+  if (config_.view.cache == CacheView::events) state_.reported.forget(replica);
+  state_.hits[replica] = {};
+  state_.snapshot[replica] = {};
+  for (const std::uint64_t id : state_.models[replica].crash()) {
+    const auto index = static_cast<std::uint32_t>(id);
+    --in_flight_;
+    promised_[index] = 0;
+    Router& router = routers_[figures_.requests[index].router];
+    router.rule->lost(asked(index, now_us), replica);
+    if (router.rule->reads_sights()) router.view->ended(asked(index, now_us), true);
+    followers_.push({now_us, index});
+  }
+  for (Router& router : routers_) {
+    router.view->cache_lost(replica);
+    router.rule->left(replica, now_us);
+  }
+  step_end_[replica] = kNever;
+}
+
+}  // namespace warmroute::trace
