@@ -120,12 +120,18 @@ TEST(Meter, AnUnderReportedSideIsNotGuessed) {
 }
 
 TEST(Meter, ATotalOfAnEarlierEventDoesNotJudgeLaterSides) {
-  EXPECT_EQ(
-      read(
-          event(R"({"choices":[{"index":0}],"usage":{"prompt_tokens":10,"completion_tokens":1,"total_tokens":11}})") +
-          event(
-              R"({"choices":[{"index":0,"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":9}})")),
-      "10/-/- -> 9");
+  const std::string stream =
+      event(R"({"choices":[{"index":0}],"usage":{"prompt_tokens":10,"completion_tokens":1,"total_tokens":11}})") +
+      event(R"({"choices":[{"index":0,"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":9}})");
+  EXPECT_EQ(read(stream), "10/-/- -> 9");
+  EXPECT_TRUE(anomalies_of(stream).empty());
+}
+
+TEST(Meter, ZerosBeforeAnythingIsKnownAreUnknown) {
+  const std::string zeros = event(
+      R"({"choices":[{"index":0,"delta":{}}],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}})");
+  EXPECT_EQ(read(zeros), "-/-/- -> - ...");
+  EXPECT_EQ(read(zeros + event("[DONE]")), "-/-/- -> - ...");
 }
 
 TEST(Meter, ReadsWhatStreamsOfOtherShapesSay) {
