@@ -67,6 +67,7 @@ TEST_P(LlamaServer, ReportsAsManyCachedTokensAsTheModelFinds) {
   std::uint64_t key = 0;
   for (const auto request : simdjson::dom::array(doc_["requests"])) {
     const Tokens prompt = tokens_of(request["prompt"]);
+    ASSERT_EQ(cache.would_find(sequence(prompt).view()), std::int64_t(run_["cached"].at(key))) << "request " << key;
     ASSERT_EQ(cache.arrive(key, sequence(prompt)), std::int64_t(run_["cached"].at(key))) << "request " << key;
     cache.finish(key, held_after(prompt, tokens_of(request["answer"])));
     ++key;
@@ -202,6 +203,9 @@ TEST(SlotCache, AgreesWithANaiveServerWhenRequestsOverlap) {
       if (open.size() + waiting.size() < 6 && (open.empty() || random() % 2 == 0)) {
         const Tokens prompt = next_prompt(random, talks);
         const auto expected = naive.arrive(key, prompt);
+        if (expected) {
+          ASSERT_EQ(cache.would_find(sequence(prompt).view()), static_cast<std::int64_t>(*expected));
+        }
         ASSERT_EQ(cache.arrive(key, sequence(prompt)), expected ? static_cast<std::int64_t>(*expected) : -1)
             << "seed " << seed << ", request " << key;
         (expected ? open : waiting)[key] = prompt;
@@ -368,6 +372,18 @@ TEST(SlotResidency, ARequestWhoseEndWasNeverToldIsWithdrawn) {
   m.residency.withdraw_if([](std::uint64_t key) { return key == 1; });
   EXPECT_TRUE(m.residency.running(2));
   EXPECT_FALSE(m.residency.running(1));
+}
+
+TEST(SlotResidency, HoldsMoreThanARequestFinds) {
+  Model m(1, 10'000);
+  m.serve(1, path({{1, 4}, {2, 10}}));
+  m.serve(2, path({{1, 4}, {3, 10}}));  // the first is in RAM now
+  m.serve(3, path({{1, 4}, {3, 1}, {4, 8}}));
+  m.serve(4, path({{1, 4}, {3, 1}}));
+  const auto again = path({{1, 4}, {2, 10}, {5, 2}});
+  EXPECT_EQ(m.residency.held(again), 14u);
+  EXPECT_EQ(m.residency.would_find(again, 16 * 16 + 5, kBlock), 64) << "its slot loses little, so RAM is not searched";
+  EXPECT_EQ(m.arrive(5, again), 64);
 }
 
 TEST(SlotResidency, TheIndexHoldsTheUnionOfWhatCanBeFound) {

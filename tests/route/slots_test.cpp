@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "warmroute/route/router.hpp"
@@ -166,6 +167,35 @@ TEST_F(Slots, SettingsThatChangeBeginAnew) {
   EXPECT_EQ(router.update_replica(id, spec, now).code(), Code::invalid_argument);
 }
 
+TEST_F(Slots, ManyThreadsTakeAndFreeThemWhileSettingsChange) {
+  const ReplicaId a = add(2, 2'000), b = add(3);
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint32_t i = 0; i < 150; ++i) {
+        const Tokens prompt = kSystem + ids(10'000 * (t + 1) + i, 64);
+        Request r;
+        r.token_ids = prompt;
+        const Decision d = router.route(r, seconds(2) + milliseconds(i));
+        if (i % 7 == 0) router.fail(d.ticket, Outcome::connect_error, seconds(2) + milliseconds(i));
+        else router.finish(d.ticket, {384, d.total_cached().value / 2, 8}, seconds(2) + milliseconds(i));
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    for (std::uint32_t i = 0; i < 40; ++i) {
+      ReplicaSpec spec = *router.replica(i % 2 == 0 ? a : b);
+      spec.slots.count = 1 + i % 4;
+      EXPECT_TRUE(router.update_replica(i % 2 == 0 ? a : b, spec, seconds(2)));
+    }
+  });
+  for (auto& thread : threads) thread.join();
+  router.advance(seconds(4));
+  const RouterStatistics s = router.statistics();
+  EXPECT_EQ(s.tickets_in_flight, 0u);
+  EXPECT_EQ(s.pools[0].memberships, s.replicas[0].believed_blocks + s.replicas[1].believed_blocks);
+}
+
 /// Conversations with shared system prompts, up to `open` at once, against the exact model of two servers. returns: by how many tokens
 /// the router foresaw cached tokens wrongly, in all; a conversation's answers are not foreseen, by either kind.
 std::int64_t foreseen_wrongly(CacheKind kind, std::size_t open) {
@@ -221,7 +251,7 @@ TEST(SlotsAgainstPaged, ForeseesFarBetterWhatAServerWithSlotsHolds) {
   for (const std::size_t open : {std::size_t{1}, std::size_t{2}}) {
     const std::int64_t slots = foreseen_wrongly(CacheKind::slots, open),
                        paged = foreseen_wrongly(CacheKind::paged, open);
-    EXPECT_LT(slots * 3, paged * 2) << "open: " << open;
+    EXPECT_LT(slots * 6, paged) << "open: " << open;
     RecordProperty("slots_" + std::to_string(open), std::to_string(slots));
     RecordProperty("paged_" + std::to_string(open), std::to_string(paged));
   }

@@ -59,6 +59,13 @@ class PrefixMatch {
     for (std::size_t i = low_; i < high_; ++i) best = std::max(best, depth(2)[i]);
     return best;
   }
+  /// Somebody who knows better says how many leading blocks that replica has on the device, lower tiers with it.
+  void set(std::uint32_t slot, std::uint32_t blocks) noexcept {
+    if (slot >= lanes_ || (blocks == 0 && slot >= slots_)) return;
+    slots_ = std::max<std::size_t>(slots_, std::size_t{slot} + 1);
+    touch(slot, 1);
+    for (unsigned t = 0; t < (has_lower_ ? kTierCount : 1); ++t) depth(t)[slot] = blocks;
+  }
   /// Credits each slot with what `more`, of an index with as many replicas, says it holds on the device, where that is deeper.
   /// cost: O(replicas that hold the first block there).
   void raise(const PrefixMatch& more) noexcept {

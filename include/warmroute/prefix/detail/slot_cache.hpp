@@ -7,60 +7,22 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "warmroute/prefix/detail/compare.hpp"
+#include "warmroute/prefix/detail/slot_sequence.hpp"
 #include "warmroute/types.hpp"
 
-namespace warmroute {
-
-/// A server's settings, as its command line says them. The defaults are those of `llama-server` without any.
-struct SlotCacheOptions {
-  std::uint32_t slots = 4;           ///< --parallel
-  bool unified = true;               ///< --kv-unified; with --parallel given it is off unless asked for
-  bool save_idle = true;             ///< --cache-idle-slots
-  std::int64_t ram_bytes = 65'536;   ///< --cache-ram; 0 = no RAM cache, negative = no limit
-  std::int64_t bytes_per_token = 1;  ///< of a saved state; 1: `ram_bytes` counts tokens
-  std::int64_t bytes_per_sequence = 0;
-  std::int64_t context_tokens = 0;  ///< --ctx-size, of all slots: RAM may always hold that many tokens
-  float similarity = 0.1F;          ///< --slot-prompt-similarity; 0 = slots are taken in turn
-};
-
-namespace detail {
-
-/// Leading elements whose content is known, and the length of the whole in tokens. Behind them lies what nobody told: the part of a block,
-/// an answer. In token grain there is no such rest: an element is a token.
-template <class Element>
-struct SlotSequence {
-  std::shared_ptr<const std::vector<Element>> elements;
-  std::size_t known = 0;  // of elements
-  std::int64_t tokens = 0;
-  std::int64_t tokens_per_element_milli = 1'000;
-  std::uint64_t born = 0;  // turn at which it was complete
-
-  SlotSequence() = default;
-  SlotSequence(std::span<const Element> content, std::int64_t token_count, std::int64_t milli = 1'000)
-      : elements(std::make_shared<const std::vector<Element>>(content.begin(), content.end())),
-        known(content.size()),
-        tokens(token_count),
-        tokens_per_element_milli(milli) {}
-  [[nodiscard]] std::span<const Element> content() const noexcept {
-    return known == 0 ? std::span<const Element>{} : std::span<const Element>{elements->data(), known};
-  }
-  [[nodiscard]] bool empty() const noexcept { return tokens == 0; }
-  [[nodiscard]] bool same_as(const SlotSequence& o) const noexcept {
-    return elements == o.elements && known == o.known;
-  }
-};
+namespace warmroute::detail {
 
 template <class Element>
 class SlotCache {
  public:
   using Sequence = SlotSequence<Element>;
+  using View = SlotView<Element>;
   static constexpr std::int64_t kDeferred = -1;
   struct Started {
     std::uint64_t key = 0;
@@ -118,6 +80,22 @@ class SlotCache {
       if (wrong(ram_[i], kLeastKept)) erase(i);
       else ++i;
     }
+  }
+
+  /// returns: tokens that such a request would find if it came now, by the same rules. Where no slot is free, what it would find in the one
+  /// that has run longest. threads: any that may read.
+  [[nodiscard]] std::int64_t would_find(const View& prompt) const noexcept {
+    if (prompt.tokens <= 0) return 0;
+    bool use_ram = true;
+    const Slot* slot = all_busy() ? longest_running() : most_similar(prompt, use_ram);
+    if (slot == nullptr) slot = least_recently_used();
+    if (all_busy()) use_ram = loses_much(*slot, prompt, similarity(*slot, prompt));
+    View held = slot->holds.view();
+    if (use_ram) {
+      if (const std::size_t best = best_entry(held, prompt, pushed_out(slot->holds)); best != ram_.size())
+        held = ram_[best].view();
+    }
+    return std::min(common(held, prompt), prompt.tokens - 1);
   }
 
   /// returns: the prompt that runs, or waits, under that key; nullptr: none does.
@@ -181,11 +159,11 @@ class SlotCache {
 
   /// Tokens that two sequences share. Where all that is known of one begins the other, it is taken for its continuation: a conversation's
   /// next turn holds the last one's rest of a block and its answer.
-  [[nodiscard]] std::int64_t common(const Sequence& a, const Sequence& b) const noexcept {
-    const std::size_t k = common_elements(a.content(), b.content());
+  [[nodiscard]] std::int64_t common(const View& a, const View& b) const noexcept {
+    const std::size_t k = common_elements(a.content, b.content);
     const std::int64_t most = std::min(a.tokens, b.tokens);
     if (k == 0) return 0;
-    if (k == std::min(a.known, b.known)) return most;
+    if (k == std::min(a.content.size(), b.content.size())) return most;
     return std::min(most, static_cast<std::int64_t>(k) * b.tokens_per_element_milli / 1'000);
   }
   // Single precision, as the engine compares: two shares may tie that differ.
@@ -201,18 +179,16 @@ class SlotCache {
   std::int64_t start(std::uint64_t key, Sequence prompt) {
     prompt.tokens = std::max<std::int64_t>(1, prompt.tokens);
     bool use_ram = false;
-    Slot* slot = most_similar(prompt, use_ram);
-    if (slot == nullptr) {
-      slot = least_recently_used();
-      use_ram = true;
-    }
+    auto* slot = const_cast<Slot*>(most_similar(prompt.view(), use_ram));
+    if (slot == nullptr) slot = const_cast<Slot*>(least_recently_used());
     slot->before = slot->holds;
     if (use_ram && options_.ram_bytes != 0) {
       save(slot->holds);
       load(slot->holds, prompt);
       bound_tokens();
     }
-    slot->found = std::min(common(slot->holds, prompt), prompt.tokens - 1);  // the last token is always computed
+    slot->found =
+        std::min(common(slot->holds.view(), prompt.view()), prompt.tokens - 1);  // the last token is always computed
     slot->holds = std::move(prompt);
     slot->key = key;
     slot->busy = true;
@@ -222,25 +198,39 @@ class SlotCache {
     return slot->found;
   }
 
-  Slot* most_similar(const Sequence& prompt, bool& use_ram) {
-    Slot* best = nullptr;
+  /// returns: nullptr where none is similar enough. `use_ram`: the slot would lose much, so RAM is searched for something better.
+  const Slot* most_similar(const View& prompt, bool& use_ram) const noexcept {
+    const Slot* best = nullptr;
     float best_share = 0;
-    if (options_.similarity == 0) return nullptr;
-    for (Slot& slot : slots_) {
+    for (const Slot& slot : slots_) {
       if (slot.busy || slot.holds.empty()) continue;
-      const float similar = share(common(slot.holds, prompt), prompt.tokens);
-      if (similar <= best_share || similar <= options_.similarity) continue;
+      const float similar = similarity(slot, prompt);
+      if (similar <= best_share) continue;
       best = &slot;
       best_share = similar;
     }
-    if (best != nullptr)
-      use_ram = best_share * static_cast<float>(prompt.tokens) / static_cast<float>(best->holds.tokens) < kWellKept;
+    use_ram = best == nullptr || loses_much(*best, prompt, best_share);
     return best;
   }
-  Slot* least_recently_used() noexcept {
-    Slot* best = nullptr;
-    for (Slot& slot : slots_) {  // the last of equals
+  /// returns: 0 for what is not similar enough.
+  [[nodiscard]] float similarity(const Slot& slot, const View& prompt) const noexcept {
+    const float similar = share(common(slot.holds.view(), prompt), prompt.tokens);
+    return options_.similarity != 0 && similar > options_.similarity ? similar : 0;
+  }
+  [[nodiscard]] static bool loses_much(const Slot& slot, const View& prompt, float similar) noexcept {
+    return similar * static_cast<float>(prompt.tokens) / static_cast<float>(slot.holds.tokens) < kWellKept;
+  }
+  [[nodiscard]] const Slot* least_recently_used() const noexcept {
+    const Slot* best = nullptr;
+    for (const Slot& slot : slots_) {  // the last of equals
       if (!slot.busy && (best == nullptr || slot.last_used <= best->last_used)) best = &slot;
+    }
+    return best;
+  }
+  [[nodiscard]] const Slot* longest_running() const noexcept {
+    const Slot* best = nullptr;
+    for (const Slot& slot : slots_) {
+      if (slot.busy && (best == nullptr || slot.started < best->started)) best = &slot;
     }
     return best;
   }
@@ -255,12 +245,12 @@ class SlotCache {
   bool save(const Sequence& s) {
     if (s.empty()) return false;
     for (const Sequence& entry : ram_) {
-      if (common(entry, s) == s.tokens) return false;
+      if (common(entry.view(), s.view()) == s.tokens) return false;
     }
     const std::int64_t size = bytes(s);
     if (options_.ram_bytes > 0 && size > options_.ram_bytes) return false;
     for (std::size_t i = 0; i < ram_.size();) {
-      if (common(s, ram_[i]) == ram_[i].tokens) erase(i);
+      if (common(s.view(), ram_[i].view()) == ram_[i].tokens) erase(i);
       else ++i;
     }
     while (options_.ram_bytes > 0 && !ram_.empty() && ram_bytes_ + size > options_.ram_bytes) erase(0);
@@ -270,19 +260,40 @@ class SlotCache {
     ram_tokens_ += s.tokens;
     return true;
   }
-  // Moves the entry into the slot that beats it, and every entry before, in both shares.
-  void load(Sequence& slot, const Sequence& prompt) {
+  /// returns: the entry that beats what the slot holds, and every entry before it, in both shares; ram_.size(): none does.
+  [[nodiscard]] std::size_t best_entry(const View& slot, const View& prompt, std::size_t first = 0) const noexcept {
     const std::int64_t common_now = common(slot, prompt);
-    float kept = slot.empty() ? -1.0F : share(common_now, slot.tokens), similar = share(common_now, prompt.tokens);
+    float kept = slot.tokens == 0 ? -1.0F : share(common_now, slot.tokens), similar = share(common_now, prompt.tokens);
     std::size_t best = ram_.size();
-    for (std::size_t i = 0; i < ram_.size(); ++i) {
-      const std::int64_t shared = common(ram_[i], prompt);
+    for (std::size_t i = first; i < ram_.size(); ++i) {
+      const std::int64_t shared = common(ram_[i].view(), prompt);
       const float keeps = share(shared, ram_[i].tokens), resembles = share(shared, prompt.tokens);
       if (keeps < kLeastKept || keeps <= kept || resembles <= similar) continue;
       kept = keeps;
       similar = resembles;
       best = i;
     }
+    return best;
+  }
+  /// returns: how many entries, from the oldest on, would go to make room for `s`.
+  [[nodiscard]] std::size_t pushed_out(const Sequence& s) const noexcept {
+    const std::int64_t size = bytes(s);
+    std::int64_t total = ram_bytes_ + size;
+    if (options_.ram_bytes <= 0 || s.empty() || size > options_.ram_bytes || total <= options_.ram_bytes) return 0;
+    const auto begins = [&](const Sequence& entry) { return common(s.view(), entry.view()) == entry.tokens; };
+    for (const Sequence& entry : ram_) {
+      if (common(entry.view(), s.view()) == s.tokens) return 0;
+      if (begins(entry)) total -= bytes(entry);
+    }
+    std::size_t gone = 0;
+    for (; gone < ram_.size() && total > options_.ram_bytes; ++gone) {
+      if (!begins(ram_[gone])) total -= bytes(ram_[gone]);
+    }
+    return gone;
+  }
+  // Moved, not copied: an entry that shares but the system prompt is used up.
+  void load(Sequence& slot, const Sequence& prompt) {
+    const std::size_t best = best_entry(slot.view(), prompt.view());
     if (best == ram_.size()) return;
     slot = ram_[best];
     erase(best);
@@ -353,5 +364,4 @@ class SlotCache {
   CommonPrefix compare_ = common_prefix_kernel();
 };
 
-}  // namespace detail
-}  // namespace warmroute
+}  // namespace warmroute::detail

@@ -57,11 +57,40 @@ inline std::uint64_t hash_rule_of(const Policy& policy) noexcept {
   return mix(policy.hash_seed ^ mix(policy.block_size));
 }
 
+/// What look-ups see of a replica that keeps slots: its model after the last change. Readers hold an epoch guard; writers hold `placing`.
+class SlotsSeen {
+ public:
+  struct Model {
+    ReplicaId id;
+    SlotCache<BlockHash> cache;
+  };
+  SlotsSeen() = default;
+  SlotsSeen(const SlotsSeen&) = delete;
+  SlotsSeen& operator=(const SlotsSeen&) = delete;
+  ~SlotsSeen() { delete model_.load(std::memory_order_relaxed); }
+
+  /// lifetime: as long as the guard. returns: nullptr where nothing is believed.
+  [[nodiscard]] const Model* read(const EpochDomain::Guard&) const noexcept {
+    return model_.load(std::memory_order_seq_cst);
+  }
+  void publish(EpochDomain& domain, const SlotResidency* now) {
+    const Model* next = now == nullptr ? nullptr : new Model{now->replica(), now->copy()};
+    const Model* old = model_.exchange(next, std::memory_order_seq_cst);
+    if (old == nullptr) return;
+    domain.retire(old);
+    domain.collect(4);
+  }
+
+ private:
+  std::atomic<const Model*> model_{nullptr};
+};
+
 /// The model of one replica's cache, of one kind or the other, and how far the declared capacity of a paged one is trusted.
 struct ModelledCache {
   ReplicaId id;
   std::unique_ptr<Residency> residency;
   std::unique_ptr<SlotResidency> slots;
+  SlotsSeen slots_seen;
   std::int64_t capacity_tokens = 0;         // declared by engine, spec or policy
   std::int64_t tokens_per_block_milli = 0;  // mean of what is placed there; 0 = nothing yet
   std::uint64_t hash_rule = 0;              // of the policy it was made under

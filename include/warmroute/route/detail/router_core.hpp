@@ -86,6 +86,7 @@ class RouterCore {
   void foresee_waiting(PoolState& pool, ReplicaId id, Nanos now);
   void withdraw(PoolState& pool, const TicketSlot& slot);
   void move_slots(PoolState& pool, const TicketSlot& slot, std::uint64_t note);
+  static void free_slot(SlotResidency& model, const TicketSlot& slot);
   void note_slot_freed(TicketSlot& slot, Outcome outcome, const UsageCounts* usage, TicketPhase was, Nanos now);
   static std::size_t blocks_kept(const TicketSlot& slot) noexcept;
   bool predict(PoolState& pool, const TicketSlot& slot, std::uint64_t note, Nanos now);

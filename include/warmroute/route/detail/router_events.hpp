@@ -28,7 +28,10 @@ inline Result<PoolState*> RouterCore::reported_pool(const Topology& topology, Re
   if (cache.reported_generation.load(std::memory_order_acquire) == id.generation) return &pool;
   const std::lock_guard placing(pool.placing);
   if (cache.id == id && cache.residency != nullptr) cache.residency->clear();
-  if (cache.id == id && cache.slots != nullptr) cache.slots->clear();
+  if (cache.id == id && cache.slots != nullptr) {
+    cache.slots->clear();
+    cache.slots_seen.publish(domain_, nullptr);  // what the index says holds from now on
+  }
   pool.predicted.begin(id);
   cache.reported_generation.store(id.generation, std::memory_order_release);
   return &pool;

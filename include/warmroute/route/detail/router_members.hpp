@@ -225,6 +225,7 @@ inline void RouterCore::forget_cache(ReplicaId id, const ReplicaSpec& spec, bool
     if (cache.id == id) {
       cache.residency.reset();
       cache.slots.reset();
+      cache.slots_seen.publish(domain_, nullptr);
       cache.id = kNoReplica;
     }
     gone ? pool.predicted.end(id) : pool.predicted.clear(id);

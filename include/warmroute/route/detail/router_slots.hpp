@@ -26,12 +26,16 @@ inline void RouterCore::move_slots(PoolState& pool, const TicketSlot& slot, std:
       model.withdraw_if([this](std::uint64_t k) { return slot_key(tickets_.at(static_cast<std::uint32_t>(k))) != k; });
     }
     model.arrive(key, slot.path, slot.input_tokens, std::max<std::int64_t>(1, slot.tokens_per_block_milli));
-    return;
-  }
-  if (!slot.computed) {
+  } else if (!slot.computed) {
     model.withdraw(key);
-    return;
+  } else {
+    free_slot(model, slot);
   }
+  cache.slots_seen.publish(domain_, &model);
+}
+
+inline void RouterCore::free_slot(SlotResidency& model, const TicketSlot& slot) {
+  const std::uint64_t key = slot_key(slot);
   const std::int64_t block = std::max<std::int64_t>(1, slot.tokens_per_block_milli);
   // One block of slack: text blocks are estimates, and a tail or an answer is taken for what the next turn begins with.
   if (slot.really_cached >= 0 && (model.found(key) - slot.really_cached) * 1'000 > block) {
@@ -59,6 +63,7 @@ inline bool RouterCore::model_slots(PoolState& pool, ReplicaId id, const Replica
   if (spec.cache_kind != CacheKind::slots) {
     if (same && cache.slots != nullptr) {  // a paged one from now on
       cache.slots.reset();
+      cache.slots_seen.publish(domain_, nullptr);
       cache.id = kNoReplica;
       pool.index.clear(id);
     }
@@ -77,6 +82,7 @@ inline bool RouterCore::model_slots(PoolState& pool, ReplicaId id, const Replica
   cache.hash_rule = hash_rule_of(policy);
   cache.residency.reset();
   cache.slots = std::make_unique<SlotResidency>(pool.index, id, options);
+  cache.slots_seen.publish(domain_, cache.slots.get());
   return true;
 }
 

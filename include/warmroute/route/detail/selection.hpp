@@ -134,6 +134,20 @@ inline Verdict find_eligible(Prepared& p, const Request& r, Scratch& scratch) {
   return up || p.fail_open ? Verdict::all_excluded : Verdict::no_replica;
 }
 
+/// A replica that keeps slots holds more than a request can find there, and what it finds includes an answer whose blocks nobody told. So what
+/// its own rules would give replaces what the index says. cost: a look at each of its sequences, one or two.
+inline void look_into_slots(const Prepared& p, Scratch& scratch, const EpochDomain::Guard& guard) {
+  for (const Candidate& c : p.pool->candidates) {
+    if (c.spec->cache_kind != CacheKind::slots) continue;
+    const ModelledCache& cache = p.pool->state->caches[c.id.slot];
+    const SlotsSeen::Model* seen = cache.slots_seen.read(guard);
+    if (seen == nullptr || seen->id != c.id) continue;
+    const std::int64_t found = seen->cache.would_find({p.path, p.input_tokens, p.tokens_per_block_milli});
+    const std::int64_t blocks = p.tokens_per_block_milli > 0 ? found * 1'000 / p.tokens_per_block_milli : 0;
+    scratch.match.set(c.id.slot, static_cast<std::uint32_t>(std::min<std::int64_t>(blocks, p.path.size())));
+  }
+}
+
 /// Everything that is the same for all candidates. returns: routed when somebody may take the request.
 inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, Nanos now, std::uint64_t sequence,
                        const SessionTable& sessions, std::size_t max_blocks, Scratch& scratch,
@@ -149,6 +163,7 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
     pool->state->predicted.match(p.path, scratch.predicted, guard);
     scratch.match.raise(scratch.predicted);
   }
+  if (pool->any_slots) look_into_slots(p, scratch, guard);
   prepare_shared(p, scratch);
   const std::int64_t expected = pool->state->output_tokens.milli() / 1'000;
   p.cost.input_tokens = p.input_tokens;

@@ -37,6 +37,7 @@ struct PoolView {
   std::shared_ptr<const HashRing> ring;  // members are slots
   bool any_up = false;
   bool any_adapter = true;  // every candidate takes any adapter
+  bool any_slots = false;   // some candidate keeps slots
 };
 
 struct Topology {
@@ -70,6 +71,7 @@ inline void add_candidates(PoolView& pool, const std::vector<ReplicaRow>& rows, 
                                static_cast<std::uint16_t>(kind - pool.hardware.begin()), &table.book(row.id.slot),
                                &row.spec});
     pool.any_up = pool.any_up || up;
+    pool.any_slots = pool.any_slots || row.spec.cache_kind == CacheKind::slots;
     pool.any_adapter = pool.any_adapter && row.spec.takes_any_adapter();
   }
 }
