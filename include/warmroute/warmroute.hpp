@@ -64,4 +64,5 @@
 #include "warmroute/trace/trace.hpp"
 #include "warmroute/types.hpp"
 #include "warmroute/usage/meter.hpp"
+#include "warmroute/usage/price.hpp"
 #include "warmroute/usage/usage.hpp"
