@@ -16,10 +16,12 @@
 
 namespace warmroute::trace {
 
-class Fleet {
+class Fleet final : private Foresight {
  public:
   Fleet(const SimulationConfig& config, const Workload& workload);
   /// errors: of the rule.
+  Fleet(const Fleet&) = delete;
+  Fleet& operator=(const Fleet&) = delete;
   [[nodiscard]] Status prepare();
   [[nodiscard]] SimulationFigures run();
 
@@ -64,6 +66,10 @@ class Fleet {
     std::unique_ptr<RoutingRule> rule;
   };
   enum class Standing : std::uint8_t { absent, up, draining };
+
+  [[nodiscard]] Status make_routers();
+  void upcoming(std::size_t most, std::vector<RoutedRequest>& out) const override;
+  void held(const RoutedRequest& request, std::span<std::int64_t> tokens) const override;
 
   // The phases of an instant, in order.
   [[nodiscard]] std::int64_t next_instant() const;

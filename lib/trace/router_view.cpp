@@ -109,10 +109,9 @@ void RouterView::advance(std::int64_t now_us) {
 
 void RouterView::look(const FleetState& fleet, const RoutedRequest& request, std::span<ReplicaSight> sights) {
   const auto limit = static_cast<std::size_t>((request.input_tokens - 1) / block_tokens_);
-  const Holders* predicted = view_.predicts ? &predicted_.holders() : nullptr;
   switch (view_.cache) {
-    case CacheView::now: match(fleet.truth, predicted, request.blocks, limit, depth_); break;
-    case CacheView::events: match(fleet.reported, predicted, request.blocks, limit, depth_); break;
+    case CacheView::now: match(fleet.truth, predicted(), request.blocks, limit, depth_); break;
+    case CacheView::events: match(fleet.reported, predicted(), request.blocks, limit, depth_); break;
     case CacheView::own_routing: match(routed_, nullptr, request.blocks, limit, depth_); break;
   }
   for (ReplicaSight& sight : sights) {

@@ -67,6 +67,8 @@ class RouterView {
   void ended(const RoutedRequest& request, bool lost);
   void snapshot_taken();
   void cache_lost(std::uint32_t replica);
+  /// returns: null when this view predicts nothing.
+  [[nodiscard]] const Holders* predicted() const noexcept { return view_.predicts ? &predicted_.holders() : nullptr; }
 
  private:
   struct Ticket {

@@ -76,28 +76,7 @@ Status Fleet::prepare() {
     state_.models.emplace_back(model_config_);
     ears_.emplace_back(*this, r);
   }
-  const auto spec = parse_rule(config_.rule);
-  if (!spec) return spec.error();
-  RuleSetting setting{model_config_.hardware,
-                      workload_.block_tokens,
-                      state_.models[0].capacity_blocks(),
-                      model_config_.step_token_budget,
-                      max_replicas_,
-                      workload_.distinct_blocks,
-                      workload_.salt,
-                      config_.routers,
-                      config_.seed,
-                      config_.view.cache != CacheView::own_routing,
-                      config_.view.load != LoadView::own_tickets};
-  for (std::int64_t i = 0; i < config_.routers; ++i) {
-    setting.seed = config_.seed + static_cast<std::uint64_t>(i) * 0x9E37;
-    auto rule = make_rule(*spec, setting, config_.policy);
-    if (!rule) return rule.error();
-    rules_hear_blocks_ = setting.engine_events && !(*rule)->reads_sights();
-    routers_.push_back(
-        {std::make_unique<RouterView>(config_.view, model_config_, max_replicas_, workload_.distinct_blocks),
-         std::move(*rule)});
-  }
+  if (const Status made = make_routers(); !made) return made;
   for (std::uint32_t i = 0; i < workload_.requests.size(); ++i) {
     if (!workload_.requests[i].follows) roots_.push_back(i);
   }
@@ -105,6 +84,38 @@ Status Fleet::prepare() {
     return workload_.requests[a].arrival_us < workload_.requests[b].arrival_us;
   });
   for (std::int64_t r = 0; r < config_.replicas; ++r) join(static_cast<std::uint32_t>(r), 0);
+  return {};
+}
+
+Status Fleet::make_routers() {
+  const auto spec = parse_rule(config_.rule);
+  if (!spec && !config_.own_rule) return spec.error();
+  RuleSetting setting;
+  setting.hardware = model_config_.hardware;
+  setting.block_tokens = workload_.block_tokens;
+  setting.capacity_blocks = state_.models[0].capacity_blocks();
+  setting.step_token_budget = model_config_.step_token_budget;
+  setting.max_replicas = max_replicas_;
+  setting.distinct_blocks = workload_.distinct_blocks;
+  setting.salt = workload_.salt;
+  setting.routers = config_.routers;
+  setting.engine_events = config_.view.cache != CacheView::own_routing;
+  setting.engine_loads = config_.view.load != LoadView::own_tickets;
+  setting.foresight = this;
+  for (std::int64_t i = 0; i < config_.routers; ++i) {
+    setting.seed = config_.seed + static_cast<std::uint64_t>(i) * 0x9E37;
+    Router router;
+    router.view = std::make_unique<RouterView>(config_.view, model_config_, max_replicas_, workload_.distinct_blocks);
+    if (config_.own_rule) {
+      router.rule = config_.own_rule(setting);
+    } else {
+      auto rule = make_rule(*spec, setting, config_.policy);
+      if (!rule) return rule.error();
+      router.rule = std::move(*rule);
+    }
+    rules_hear_blocks_ = setting.engine_events && !router.rule->reads_sights();
+    routers_.push_back(std::move(router));
+  }
   return {};
 }
 
@@ -369,92 +380,6 @@ void Fleet::on_finished(std::uint32_t index, std::int64_t at_us) {
   routers_[r.router].rule->finished(request, r.replica, r.cached_tokens, workload_.requests[index].output_tokens);
   if (routers_[r.router].rule->reads_sights()) routers_[r.router].view->ended(request, false);
   end(index, at_us);
-}
-
-// ---- what engines say
-
-void Fleet::on_block(BlockNews news) {
-  if (news.stored) state_.truth.set(news.replica, news.block);
-  else state_.truth.clear(news.replica, news.block);
-  if (config_.pooled && news.stored) pooled_.computed[news.block] = true;
-  const bool late = config_.view.cache == CacheView::events;
-  if (!late && !rules_hear_blocks_) return;
-  if (late) {
-    if (config_.view.event_loss_permille > 0 &&
-        losses_.below(1000) < static_cast<std::uint64_t>(config_.view.event_loss_permille))
-      return;
-    news.due_us += config_.view.event_delay_us;
-  }
-  news_.push_back(news);
-}
-
-void Fleet::deliver_news(std::int64_t now_us) {
-  for (; !news_.empty() && news_.front().due_us <= now_us; news_.pop_front()) {
-    const BlockNews& n = news_.front();
-    if (n.life != lives_[n.replica]) continue;
-    if (config_.view.cache == CacheView::events) {
-      if (n.stored) state_.reported.set(n.replica, n.block);
-      else state_.reported.clear(n.replica, n.block);
-    }
-    if (!rules_hear_blocks_) continue;
-    for (Router& router : routers_) {
-      if (n.stored) router.rule->block_stored(n.replica, n.block, n.parent, n.depth, now_us);
-      else router.rule->block_removed(n.replica, n.block, now_us);
-    }
-  }
-}
-
-void Fleet::tell_loads(RoutingRule& rule, std::int64_t now_us) {
-  if (rule.reads_sights()) return;
-  for (std::uint32_t r = 0; r < replicas_; ++r) {
-    if (standing_[r] == Standing::absent) continue;
-    const ReplicaModel& model = state_.models[r];
-    rule.load_seen(r, model.running(), model.waiting(), model.kv_usage(), now_us);
-  }
-}
-
-// ---- who is in the fleet
-
-void Fleet::join(std::uint32_t replica, std::int64_t now_us) {
-  replicas_ = std::max(replicas_, replica + 1);
-  figures_.joined(replica, now_us);
-  standing_[replica] = Standing::draining;
-  for (Router& router : routers_) router.rule->joined(replica, now_us);
-  set_standing(replica, Standing::up, now_us);
-}
-
-void Fleet::set_standing(std::uint32_t replica, Standing standing, std::int64_t now_us) {
-  if (standing_[replica] == standing) return;
-  standing_[replica] = standing;
-  for (Router& router : routers_) router.rule->available(replica, standing == Standing::up, now_us);
-  if (standing != Standing::up) return;
-  for (const std::uint32_t index : parked_) followers_.push({now_us, index});
-  parked_.clear();
-}
-
-// Its requests are sent again at this instant; what it said and what is believed of its cache goes.
-void Fleet::die(std::uint32_t replica, std::int64_t now_us) {
-  figures_.left(replica, state_.models[replica], now_us);
-  standing_[replica] = Standing::absent;
-  ++lives_[replica];
-  state_.truth.forget(replica);
-  if (config_.view.cache == CacheView::events) state_.reported.forget(replica);
-  state_.hits[replica] = {};
-  state_.snapshot[replica] = {};
-  for (const std::uint64_t id : state_.models[replica].crash()) {
-    const auto index = static_cast<std::uint32_t>(id);
-    --in_flight_;
-    promised_[index] = 0;
-    Router& router = routers_[figures_.requests[index].router];
-    router.rule->lost(asked(index, now_us), replica);
-    if (router.rule->reads_sights()) router.view->ended(asked(index, now_us), true);
-    followers_.push({now_us, index});
-  }
-  for (Router& router : routers_) {
-    router.view->cache_lost(replica);
-    router.rule->left(replica, now_us);
-  }
-  step_end_[replica] = kNever;
 }
 
 }  // namespace warmroute::trace

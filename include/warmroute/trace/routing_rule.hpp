@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "warmroute/result.hpp"
@@ -40,6 +42,17 @@ struct RoutedRequest {
   std::int64_t now_us = 0;
 };
 
+/// What no router can know: for bounds from above.
+class Foresight {
+ public:
+  virtual ~Foresight() = default;
+  /// Fills `out` with the next scheduled arrivals, at most so many; `now_us` is when each arrives. In closed loops only
+  /// first turns are scheduled.
+  virtual void upcoming(std::size_t most, std::vector<RoutedRequest>& out) const = 0;
+  /// Tokens of a prompt that each replica holds at this moment. shape: by replica, RuleSetting::max_replicas.
+  virtual void held(const RoutedRequest& request, std::span<std::int64_t> tokens) const = 0;
+};
+
 /// What is the same for the whole run.
 struct RuleSetting {
   HardwareProfile hardware;
@@ -48,11 +61,12 @@ struct RuleSetting {
   std::int64_t step_token_budget = 8192;
   std::uint32_t max_replicas = 0;  ///< that ever join
   std::uint64_t distinct_blocks = 0;
-  std::uint64_t salt = 0;      ///< of block hashes
-  std::int64_t routers = 1;    ///< that route side by side
-  std::uint64_t seed = 1;      ///< of whatever a rule draws by itself
-  bool engine_events = false;  ///< blocks_stored and blocks_removed will come
-  bool engine_loads = false;   ///< loads will come
+  std::uint64_t salt = 0;                ///< of block hashes
+  std::int64_t routers = 1;              ///< that route side by side
+  std::uint64_t seed = 1;                ///< of whatever a rule draws by itself
+  bool engine_events = false;            ///< blocks_stored and blocks_removed will come
+  bool engine_loads = false;             ///< loads will come
+  const Foresight* foresight = nullptr;  ///< lifetime: the run's
 };
 
 class RoutingRule {
@@ -88,6 +102,9 @@ class RoutingRule {
   /// returns: requests that it believes in flight; 0 for rules without books. For tests.
   [[nodiscard]] virtual std::int64_t booked() const { return 0; }
 };
+
+/// Makes a rule of one's own, one per router.
+using RuleFactory = std::function<std::unique_ptr<RoutingRule>(const RuleSetting&)>;
 
 /// A rule by name and options, as in "chwbl:c=1.25:k=2". Every name of routing_rule_names(); options beside it.
 struct RuleSpec {

@@ -73,6 +73,7 @@ struct SimulationConfig {
   ReplicaModelConfig replica;  ///< of all; block_tokens is the workload's
   std::int64_t replicas = 8;
   std::string rule = "warmroute";  ///< see parse_rule
+  RuleFactory own_rule{};          ///< instead of `rule`: a rule of one's own
   Policy policy{};                 ///< of the rule warmroute
   View view{};
   std::int64_t routers = 1;        ///< requests are sprayed over them

@@ -82,6 +82,7 @@ using RulePtr = std::unique_ptr<RoutingRule>;
 [[nodiscard]] RulePtr make_ring_rule(const RuleSpec& spec, const RuleSetting& setting, RuleOptions& options);
 [[nodiscard]] RulePtr make_cache_rule(const RuleSpec& spec, const RuleSetting& setting, RuleOptions& options);
 [[nodiscard]] RulePtr make_priced_rule(const RuleSpec& spec, const RuleSetting& setting, RuleOptions& options);
+[[nodiscard]] RulePtr make_oracle_rule(const RuleSpec& spec, const RuleSetting& setting, RuleOptions& options);
 [[nodiscard]] Result<RulePtr> make_warmroute_rule(const RuleSpec& spec, const RuleSetting& setting,
                                                   const Policy& policy);
 

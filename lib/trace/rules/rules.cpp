@@ -8,10 +8,10 @@
 namespace warmroute::trace {
 namespace {
 
-constexpr std::array<std::string_view, 23> kNames{"random", "rr",      "least", "pending",  "p2c",      "match",
-                                                  "hash",   "session", "chwbl", "dualmap",  "sglang",   "sglang2",
-                                                  "dynamo", "gaie",    "llmd",  "aibrix",   "lmetric",  "ttft",
-                                                  "priced", "W",       "H",     "mooncake", "warmroute"};
+constexpr std::array<std::string_view, 24> kNames{"random", "rr",      "least", "pending",  "p2c",     "match",
+                                                  "hash",   "session", "chwbl", "dualmap",  "sglang",  "sglang2",
+                                                  "dynamo", "gaie",    "llmd",  "aibrix",   "lmetric", "ttft",
+                                                  "priced", "W",       "H",     "mooncake", "oracle",  "warmroute"};
 
 }  // namespace
 
@@ -85,7 +85,7 @@ Status RuleOptions::done() const {
 Result<RulePtr> make_rule(const RuleSpec& spec, const RuleSetting& setting, const Policy& policy) {
   if (spec.name == "warmroute") return make_warmroute_rule(spec, setting, policy);
   RuleOptions options(spec);
-  for (const auto make : {make_load_rule, make_ring_rule, make_cache_rule, make_priced_rule}) {
+  for (const auto make : {make_load_rule, make_ring_rule, make_cache_rule, make_priced_rule, make_oracle_rule}) {
     RulePtr rule = make(spec, setting, options);
     if (rule == nullptr) continue;
     if (const Status fine = options.done(); !fine) return fine.error();
