@@ -75,6 +75,13 @@ void pack_extra_keys(Packer& pack, std::size_t blocks, bool at_root, std::string
 CacheLog::CacheLog(EventForm form, std::int64_t block_tokens, std::uint64_t seed, Sink sink)
     : form_(form), block_tokens_(block_tokens), seed_(seed), sink_(std::move(sink)) {}
 
+void CacheLog::restart(std::uint64_t seed) {
+  seed_ = seed;
+  run_ = {};
+  events_.clear();
+  count_ = 0;
+}
+
 std::uint64_t CacheLog::id_of(std::uint64_t block) const noexcept {
   return XXH3_64bits_withSeed(&block, sizeof block, seed_);
 }

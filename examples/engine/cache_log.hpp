@@ -35,6 +35,8 @@ class CacheLog {
               const PromptFacts& prompt);
   void removed(std::uint64_t block, std::int64_t at_us);
   void cleared(std::int64_t at_us);
+  /// The engine is a new one: what was not handed out is lost, and blocks get other names.
+  void restart(std::uint64_t seed);
   /// Hands out what there is: the step is over.
   void flush();
 

@@ -87,6 +87,19 @@ bool Engine::clear_cache() {
   return true;
 }
 
+void Engine::restart(std::uint64_t seed) {
+  (void)model_.crash();
+  for (const auto& [id, job] : jobs_) {
+    job->is_cancelled = true;
+    job->changed.cancel();
+  }
+  jobs_.clear();
+  committing_.reset();
+  metrics_ = {};
+  if (cache_log_) cache_log_->restart(seed);
+  arm_timer();
+}
+
 void Engine::publish_cache() {
   if (cache_log_) cache_log_->flush();
 }
@@ -157,8 +170,7 @@ void Engine::evicted(std::uint64_t block, std::int64_t at_us) {
   if (cache_log_) cache_log_->removed(block, at_us);
 }
 
-std::string Engine::metrics_text() {
-  run_until_now();
+EngineGauges Engine::gauges() const {
   EngineGauges gauges;
   gauges.running = model_.running();
   gauges.waiting = model_.waiting();
@@ -166,7 +178,12 @@ std::string Engine::metrics_text() {
   gauges.block_tokens = model_.block_tokens();
   gauges.blocks = model_.capacity_blocks();
   gauges.preemptions = model_.preemptions();
-  return metrics_.text(options_.model, gauges);
+  return gauges;
+}
+
+std::string Engine::metrics_text() {
+  run_until_now();
+  return metrics_.text(options_.metrics_names, options_.model, gauges());
 }
 
 }  // namespace warmroute::examples

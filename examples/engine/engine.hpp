@@ -30,6 +30,7 @@ struct EngineOptions {
   double hang_rate = 0.0;        ///< share of requests never answered
   std::int64_t crash_after = 0;  ///< the process dies at request number n; 0: never
   std::uint64_t seed = 1;        ///< of the failures
+  MetricsNames metrics_names = MetricsNames::vllm;
 };
 
 /// What a request is computed from. `token_ids`, adapter and salt are for the events; nobody else needs them.
@@ -79,11 +80,17 @@ class Engine : private trace::ReplicaSink {
   /// Forgets every block. returns: false when requests are inside, which hold some; then nothing changed.
   [[nodiscard]] bool clear_cache();
 
+  /// returns: of the running and the waiting requests, the KV usage and the cache's size.
+  [[nodiscard]] EngineGauges gauges() const;
+  [[nodiscard]] const EngineMetrics& metrics() const noexcept { return metrics_; }
   [[nodiscard]] std::int64_t cached_blocks() const noexcept { return model_.cached_blocks(); }
   [[nodiscard]] std::size_t jobs() const noexcept { return jobs_.size(); }
   [[nodiscard]] std::int64_t max_model_tokens() const noexcept;
   [[nodiscard]] const EngineOptions& options() const noexcept { return options_; }
-  /// returns: the metrics page, in vLLM's names.
+  /// A new process in the same place: requests and cache are lost, counters begin at 0, blocks get other names by `seed`. No event tells of it.
+  void restart(std::uint64_t seed);
+
+  /// returns: the metrics page, in the names that the options say.
   [[nodiscard]] std::string metrics_text();
 
  private:

@@ -1,5 +1,6 @@
 // warmroute-engine: a simulated model server. It computes nothing, but takes as long as a real one would, holds
 // prefixes in a cache of the real size, and says so in its usage and metrics.
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -35,6 +36,10 @@ ABSL_FLAG(std::string, events_replay, "", "answer requests for past KV events he
 ABSL_FLAG(std::string, events_form, "map", "array: as vLLM sends them up to 0.23; map: as from 0.26 on");
 ABSL_FLAG(std::string, events_topic, "", "topic of the KV events");
 ABSL_FLAG(double, events_drop, 0.0, "share of batches of KV events that get lost; a replay has them");
+ABSL_FLAG(double, events_reorder, 0.0, "share of batches of KV events that are sent behind the next one");
+ABSL_FLAG(double, events_restart, 0.0,
+          "begin anew every so many seconds, as a new process would: cache and requests lost, numbers from 0");
+ABSL_FLAG(std::string, metrics_names, "vllm", "whose names /metrics has: vllm, sglang, trtllm, tgi, llamacpp");
 ABSL_FLAG(std::int64_t, drain_seconds, 10, "how long SIGTERM waits for running answers");
 
 namespace warmroute::examples {
@@ -61,6 +66,11 @@ Result<EngineOptions> options_from_flags() {
   options.hang_rate = absl::GetFlag(FLAGS_hang_rate);
   options.crash_after = absl::GetFlag(FLAGS_crash_after);
   options.seed = absl::GetFlag(FLAGS_seed);
+  const auto names = metrics_names_from(absl::GetFlag(FLAGS_metrics_names));
+  if (!names) return bad("metrics_names", "is none of vllm, sglang, trtllm, tgi, llamacpp");
+  options.metrics_names = *names;
+  const double restart = absl::GetFlag(FLAGS_events_restart);
+  if (!(restart == 0 || (restart >= 0.001 && restart <= 1e6))) return bad("events_restart", "is not 0.001 to 1000000");
   const auto& service = options.service;
   if (service.block_tokens < 1 || service.block_tokens > 512) return bad("block_size", "is not 1 to 512");
   if (service.capacity_tokens < 0) return bad("capacity_tokens", "is negative");
@@ -79,13 +89,16 @@ Result<std::unique_ptr<Publisher>> publisher_from_flags() {
   options.replay = absl::GetFlag(FLAGS_events_replay);
   options.topic = absl::GetFlag(FLAGS_events_topic);
   options.drop_rate = absl::GetFlag(FLAGS_events_drop);
+  options.reorder_rate = absl::GetFlag(FLAGS_events_reorder);
   options.seed = absl::GetFlag(FLAGS_seed);
   const std::string form = absl::GetFlag(FLAGS_events_form);
   options.topic_in_replay = form == "map";
   const auto bad = [](const char* what) { return Error{Code::invalid_value, what, kNoOffset}; };
   if (form != "array" && form != "map") return bad("--events-form is none of array, map");
   if (!(options.drop_rate >= 0 && options.drop_rate <= 1)) return bad("--events-drop is not 0 to 1");
+  if (!(options.reorder_rate >= 0 && options.reorder_rate <= 1)) return bad("--events-reorder is not 0 to 1");
   if (options.events.empty()) {
+    if (absl::GetFlag(FLAGS_events_restart) != 0) return bad("--events-restart needs --events");
     if (!options.replay.empty()) return bad("--events-replay needs --events");
     return std::unique_ptr<Publisher>();
   }
@@ -94,13 +107,29 @@ Result<std::unique_ptr<Publisher>> publisher_from_flags() {
   return opened;
 }
 
+/// returns: a seed for the ids of blocks; each life of an engine has ids of its own.
+std::uint64_t fresh_seed() {
+  std::random_device entropy;
+  return std::uint64_t{entropy()} << 32 | entropy();
+}
+
 void report_cache(Engine& engine, Publisher& publisher) {
-  std::random_device entropy;  // each life of an engine has ids of its own
-  const std::uint64_t seed = std::uint64_t{entropy()} << 32 | entropy();
   const auto form = absl::GetFlag(FLAGS_events_form) == "array" ? EventForm::array : EventForm::map;
-  engine.report_cache(form, seed, [&publisher](std::string batch) { publisher.publish(std::move(batch)); });
+  engine.report_cache(form, fresh_seed(), [&publisher](std::string batch) { publisher.publish(std::move(batch)); });
   std::printf("events on %s%s%s\n", publisher.events().c_str(), publisher.replay().empty() ? "" : ", replay on ",
               publisher.replay().c_str());
+}
+
+/// Restarts the engine again and again. The publisher begins first: what the new engine says is its number 0.
+void restart_often(asio::steady_timer& timer, Engine& engine, Publisher& publisher) {
+  const std::chrono::duration<double> pause(absl::GetFlag(FLAGS_events_restart));
+  timer.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(pause));
+  timer.async_wait([&](error_code error) {
+    if (error) return;
+    publisher.restart();
+    engine.restart(fresh_seed());
+    restart_often(timer, engine, publisher);
+  });
 }
 
 int run() {
@@ -127,6 +156,8 @@ int run() {
               options->time_scale);
   if (*publisher != nullptr) report_cache(engine, **publisher);
   std::fflush(stdout);
+  asio::steady_timer restarts{context};
+  if (absl::GetFlag(FLAGS_events_restart) > 0) restart_often(restarts, engine, **publisher);
 
   asio::signal_set signals{context, SIGINT, SIGTERM};
   signals.async_wait([&](error_code error, int) {

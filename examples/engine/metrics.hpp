@@ -1,8 +1,10 @@
-/// Counters of the simulated engine and their page in vLLM's names and label conventions.
+/// Counters of the simulated engine, and their page in the names and label conventions of one of five real ones. What an engine does not say,
+/// its page does not say either.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +32,11 @@ class Histogram {
   double sum_ = 0.0;
 };
 
+/// Whose names the page has.
+enum class MetricsNames : std::uint8_t { vllm = 0, sglang = 1, trtllm = 2, tgi = 3, llamacpp = 4 };
+/// shape: as spelled above. returns: nothing for other words.
+std::optional<MetricsNames> metrics_names_from(std::string_view word) noexcept;
+
 /// What the page says about the moment at which it is asked for.
 struct EngineGauges {
   std::int64_t running = 0;
@@ -52,7 +59,8 @@ struct EngineMetrics {
   Histogram itl_seconds{
       {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0}};
 
-  [[nodiscard]] std::string text(std::string_view model, const EngineGauges& gauges) const;
+  [[nodiscard]] double hit_rate() const noexcept;  ///< 0 before the first look
+  [[nodiscard]] std::string text(MetricsNames names, std::string_view model, const EngineGauges& gauges) const;
 };
 
 }  // namespace warmroute::examples

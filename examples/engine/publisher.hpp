@@ -16,8 +16,9 @@ struct PublisherOptions {
   std::string replay;  ///< empty: no replay
   std::string topic;
   bool topic_in_replay = false;
-  double drop_rate = 0.0;  ///< share of batches that are not sent; a replay has them
-  std::uint64_t seed = 1;  ///< of the dropped ones
+  double drop_rate = 0.0;     ///< share of batches that are not sent; a replay has them
+  double reorder_rate = 0.0;  ///< share of batches that are sent behind the next one
+  std::uint64_t seed = 1;     ///< of the dropped and reordered ones
 };
 
 /// threads: one at a time; replays are answered on a thread of its own.
@@ -30,6 +31,8 @@ class Publisher {
   Publisher& operator=(const Publisher&) = delete;
 
   void publish(std::string payload);
+  /// What a new process would do: numbers begin at 0, and nothing is left to replay.
+  void restart();
   /// returns: what was bound, with the port. lifetime: the publisher's.
   [[nodiscard]] const std::string& events() const noexcept;
   [[nodiscard]] const std::string& replay() const noexcept;

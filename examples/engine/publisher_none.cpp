@@ -12,6 +12,7 @@ Publisher::~Publisher() = default;
 Result<std::unique_ptr<Publisher>> Publisher::open(const PublisherOptions&) {
   return Error{Code::unsupported, "this build has no ZeroMQ (libzmq and WARMROUTE_WITH_ZMQ=ON)", kNoOffset};
 }
+void Publisher::restart() {}
 void Publisher::publish(std::string) {}
 const std::string& Publisher::events() const noexcept { return impl_->nowhere; }
 const std::string& Publisher::replay() const noexcept { return impl_->nowhere; }

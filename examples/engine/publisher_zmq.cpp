@@ -83,6 +83,8 @@ struct Publisher::Impl {
   std::mutex mutex;
   std::uint64_t next = 0;
   std::deque<std::shared_ptr<const std::string>> ring;  // numbers next - size .. next - 1
+  std::shared_ptr<const std::string> late;              // goes out behind the next one
+  std::uint64_t late_seq = 0;
 };
 
 Status Publisher::Impl::bind(int type, int queue, const std::string& where, void*& socket, std::string& bound) {
@@ -159,11 +161,27 @@ void Publisher::publish(std::string payload) {
     state.ring.push_back(batch);
     if (state.ring.size() > kRing) state.ring.pop_front();
   }
-  const double draw = static_cast<double>(state.random.next() >> 11) * 0x1.0p-53;
-  if (draw < state.options.drop_rate) return;
-  send(state.pub, state.options.topic, true);
-  send_number(state.pub, seq);
-  send(state.pub, *batch, false);
+  const auto drawn = [&](double rate) { return static_cast<double>(state.random.next() >> 11) * 0x1.0p-53 < rate; };
+  if (drawn(state.options.drop_rate)) return;
+  const auto send_batch = [&](std::uint64_t number, const std::string& what) {
+    send(state.pub, state.options.topic, true);
+    send_number(state.pub, number);
+    send(state.pub, what, false);
+  };
+  if (state.late == nullptr && state.options.reorder_rate > 0 && drawn(state.options.reorder_rate)) {
+    state.late = batch;
+    state.late_seq = seq;
+    return;
+  }
+  send_batch(seq, *batch);
+  if (const auto late = std::exchange(state.late, nullptr); late != nullptr) send_batch(state.late_seq, *late);
+}
+
+void Publisher::restart() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->next = 0;
+  impl_->ring.clear();
+  impl_->late.reset();
 }
 
 const std::string& Publisher::events() const noexcept { return impl_->events; }

@@ -174,7 +174,7 @@ Awaitable<bool> Server::serve_request(tcp::socket& socket, const HttpRequest& re
   const bool is_post = request.method() == http::verb::post;
   if (is_get && path == "/health") co_return co_await send(socket, request, http::status::ok, "", "text/plain");
   if (is_get && path == "/v1/models") co_return co_await send(socket, request, http::status::ok, models());
-  if (is_get && path == "/metrics") {
+  if (is_get && (path == "/metrics" || path == "/prometheus/metrics")) {  // the latter is TensorRT-LLM's
     std::string page = engine_.metrics_text();
     co_return co_await send(socket, request, http::status::ok, std::move(page),
                             "text/plain; version=0.0.4; charset=utf-8");

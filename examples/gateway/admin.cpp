@@ -45,6 +45,7 @@ AdminAnswer metrics(const Shared& shared) {
   append_prometheus(shared.router.statistics(), answer.body);
   append_prometheus(shared.counters, shared.retries.left(), answer.body);
   append_events_prometheus(shared.events.statuses(), shared.fleet, now(), answer.body);
+  append_polls_prometheus(shared.polls.statuses(), answer.body);
   return answer;
 }
 
@@ -66,6 +67,7 @@ AdminAnswer replicas(const Shared& shared) {
   const RouterStatistics statistics = shared.router.statistics();
   const auto rows = shared.router.replicas();
   const auto subscriptions = shared.events.statuses();
+  const auto polls = shared.polls.statuses();
   for (const auto& replica : statistics.replicas) {
     std::string reason;
     for (const auto& row : rows) {
@@ -87,6 +89,7 @@ AdminAnswer replicas(const Shared& shared) {
     member("believed_blocks", replica.believed_blocks);
     member("capacity_blocks", replica.capacity_blocks);
     append_events_json(subscriptions, replica.id, now(), answer.body);
+    if (upstream != nullptr) append_polls_json(polls, shared.config.replicas[upstream->number], answer.body);
     answer.body.append("}");
   }
   answer.body.append(answer.body.empty() ? "[]\n" : "]\n");

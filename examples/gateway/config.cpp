@@ -7,6 +7,7 @@
 
 #include "common/text.hpp"
 #include "gateway/config_options.hpp"
+#include "warmroute/ingest/engine_metrics.hpp"
 #include "warmroute/trace/replica_model.hpp"
 
 namespace warmroute::gateway {
@@ -34,8 +35,12 @@ std::string add_replica(Config& config, std::string_view whole) {
       replica.events = member.substr(7);
     } else if (member.starts_with("replay=")) {
       replica.replay = member.substr(7);
+    } else if (member.starts_with("metrics=")) {
+      replica.metrics = member.substr(8);
+    } else if (member.starts_with("engine=")) {
+      replica.engine = member.substr(7);
     } else {
-      fault = "'" + std::string(member) + "' is neither events=tcp://... nor replay=tcp://...";
+      fault = "'" + std::string(member) + "' is none of events=tcp://... replay=tcp://... metrics=URL engine=NAME";
     }
   }
   if (fault.empty()) config.replicas.push_back(std::move(replica));
@@ -103,8 +108,8 @@ const std::vector<Option>& options() {
       {"admin_port", "PORT", "metrics, explain, replicas and admin listen here alone; 0: any free one",
        number(&Config::admin_port, 0, 65535)},
       {"threads", "N", "threads that serve (1)", number(&Config::threads, 1, 64)},
-      {"replica", "[NAME=]HOST:PORT[,events=tcp://HOST:PORT][,replay=tcp://HOST:PORT]",
-       "a model server, and where it publishes KV events; as often as there are any", add_replica},
+      {"replica", "[NAME=]HOST:PORT[,events=tcp://HOST:PORT][,replay=tcp://HOST:PORT][,metrics=URL][,engine=NAME]",
+       "a model server, and where it publishes KV events and metrics; as often as there are any", add_replica},
       {"model", "NAME", "model of the replicas that name none (they serve every model)", text(&Config::model)},
       {"policy", "ALGORITHM", "cost, round_robin, least_requests, ... (cost)", set_algorithm},
       {"block_size", "TOKENS", "tokens per block of the prefix index (16)",
@@ -117,6 +122,16 @@ const std::vector<Option>& options() {
        [](Config& c, std::string_view v) {
          return read_number<std::int64_t>(v, 1, 1'000'000'000'000, c.policy.capacity_tokens);
        }},
+      {"poll", "[MS]", "look at the model servers' metrics pages so often (off; without a number: 500)",
+       [](Config& c, std::string_view v) {
+         std::int64_t ms = 0;
+         auto fault = read_number<std::int64_t>(v, 0, 3'600'000, ms);
+         if (fault.empty()) c.poll = std::chrono::milliseconds(ms);
+         return fault;
+       },
+       "500"},
+      {"engine", "NAME", "whose names are on those pages: vllm, sglang, trtllm, ... (found out)",
+       text(&Config::engine)},
       {"tokenizer", "toy|none", "toy: the simulated model server's; none: blocks of text (none)", set_tokenizer},
       {"connect_timeout_ms", "MS", "to reach a replica (2000)", duration(&Config::connect_timeout)},
       {"first_token_timeout_ms", "MS", "until a stream's first token (120000)", duration(&Config::first_token_timeout)},
@@ -138,11 +153,26 @@ const std::vector<Option>& options() {
   return all;
 }
 
+/// returns: what is wrong with the name of an engine; empty = nothing.
+std::string check_engine(std::string_view name) {
+  std::string fault = "there is no engine '" + std::string(name) + "' whose metrics are known, but";
+  for (const auto& table : builtin_engine_tables()) {
+    if (name.empty() || table.engine == name) return {};
+    fault.append(" ").append(table.engine);
+  }
+  return fault;
+}
+
 /// Turns names of profiles into rates; checks what no single option can.
 void complete(Config& config, Faults& faults) {
   if (config.replicas.empty())
     faults.emplace_back("replica: at least one model server is needed, e.g. --replica gpu-0=127.0.0.1:8000");
+  if (auto fault = check_engine(config.engine); !fault.empty()) faults.push_back("engine: " + fault);
   for (auto& replica : config.replicas) {
+    if (auto fault = check_engine(replica.engine); !fault.empty())
+      faults.push_back("replica '" + replica.spec.name + "': " + fault);
+    if (config.poll.count() == 0 && !(replica.metrics.empty() && replica.engine.empty()))
+      faults.push_back("replica '" + replica.spec.name + "': metrics and engine need poll");
     if (replica.spec.pool.empty()) replica.spec.pool = config.model;
     if (replica.events.empty() && !replica.replay.empty())
       faults.push_back("replica '" + replica.spec.name + "': replay needs events");
@@ -188,6 +218,8 @@ Result<Config> read_config(const std::vector<std::string>& arguments) {
       faults.push_back("'" + arguments[i] + "': there is no such flag, see --help");
     } else if (const auto equals = arguments[i].find('='); equals != std::string::npos) {
       flags.emplace_back(option, arguments[i].substr(equals + 1));
+    } else if (!option->bare.empty() && (i + 1 == arguments.size() || arguments[i + 1].starts_with("--"))) {
+      flags.emplace_back(option, option->bare);
     } else if (i + 1 < arguments.size()) {
       flags.emplace_back(option, arguments[++i]);
     } else {

@@ -22,6 +22,8 @@ struct ReplicaConfig {
   std::string profile;  ///< hardware profile by name; empty = the common one
   std::string events;   ///< where its engine publishes KV events, e.g. "tcp://10.0.0.1:5557"; empty = nowhere
   std::string replay;   ///< where its engine answers for past ones; empty = a gap clears what is known of its cache
+  std::string metrics;  ///< URL of its metrics page; empty = /metrics at its address
+  std::string engine;   ///< whose names are on that page; empty = the common one
 };
 
 struct Config {
@@ -33,6 +35,8 @@ struct Config {
   std::string model;      ///< of all replicas that name none; empty = they serve every model
   std::string profile;    ///< hardware profile of all replicas that name none; empty = the library's default rates
   double time_scale = 1;  ///< how much faster than its profile the hardware runs; simulated model servers do that
+  std::chrono::milliseconds poll{0};  ///< between looks at a model server's metrics page; 0: never
+  std::string engine;                 ///< of all replicas that name none; empty = found out from the page
   Policy policy;
   std::vector<ReplicaConfig> replicas;
 

@@ -59,6 +59,10 @@ void read_replica_member(std::string_view key, simdjson::dom::element value, Rep
     replica.events = string;
   } else if (key == "replay") {
     replica.replay = string;
+  } else if (key == "metrics") {
+    replica.metrics = string;
+  } else if (key == "engine") {
+    replica.engine = string;
   } else {
     fault("there is no such member");
   }

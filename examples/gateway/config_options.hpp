@@ -17,6 +17,7 @@ using Faults = std::vector<std::string>;
 struct Option {
   std::string_view name, value, help;
   std::function<std::string(Config&, std::string_view)> apply;
+  std::string_view bare{};  ///< what a flag without a value means; empty: it needs one
 };
 
 /// returns: null when there is no such option.
@@ -24,7 +25,7 @@ const Option* find_option(std::string_view name);
 
 /// Reads "host:port". returns: what is wrong; empty = nothing.
 std::string set_address(std::string_view address, ReplicaConfig& replica);
-/// Reads "name=host:port", or "host:port", which is its own name; ",events=" and ",replay=" may follow. returns: as set_address.
+/// Reads "name=host:port", or "host:port", which is its own name; ",events=", ",replay=", ",metrics=" and ",engine=" may follow. returns: as set_address.
 std::string add_replica(Config& config, std::string_view text);
 
 }  // namespace warmroute::gateway

@@ -87,6 +87,7 @@ struct Gateway::Impl {
   asio::io_context upkeep_io;                    // accepts, probes, and keeps the router tidy
   Fleet fleet;
   EngineEvents events;  // writes into the router, on a thread of its own
+  EnginePolls polls;    // the same
   tcp::acceptor acceptor;
   tcp::acceptor admin_acceptor;
   std::vector<asio::executor_work_guard<asio::io_context::executor_type>> work;
@@ -97,6 +98,7 @@ Status Gateway::Impl::open() {
   if (auto set = router.set_policy(config.policy); !set) return set;
   if (auto added = fleet.add_all(); !added) return added;
   if (auto started = events.start(router, fleet, config, router_options().log); !started) return started;
+  if (auto started = polls.start(router, fleet, config, router_options().log); !started) return started;
   if (config.tokenizer == "none" && !events.statuses().empty()) {
     std::fprintf(stderr,
                  "warning: KV events name blocks of token ids and there is no --tokenizer: "
@@ -108,7 +110,7 @@ Status Gateway::Impl::open() {
     if (auto open = listen(admin_acceptor, config.address, static_cast<std::uint16_t>(config.admin_port)); !open)
       return open;
   }
-  const Shared shared{config, router, fleet, counters, retries, events, stopping};
+  const Shared shared{config, router, fleet, counters, retries, events, polls, stopping};
   for (std::int64_t i = 0; i < config.threads; ++i) {
     workers.push_back(std::make_unique<Worker>(shared, fleet.size()));
     work.emplace_back(workers.back()->io.get_executor());
@@ -228,6 +230,7 @@ Farewell Gateway::Impl::stop() {
   for (auto& thread : threads) thread.join();
   threads.clear();
   events.stop();
+  polls.stop();
   return farewell;
 }
 

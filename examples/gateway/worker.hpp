@@ -10,6 +10,7 @@
 #include "gateway/config.hpp"
 #include "gateway/counters.hpp"
 #include "gateway/engine_events.hpp"
+#include "gateway/engine_polls.hpp"
 #include "gateway/fleet.hpp"
 #include "gateway/retry_budget.hpp"
 #include "gateway/upstream.hpp"
@@ -27,6 +28,7 @@ struct Shared {
   Counters& counters;
   RetryBudget& retries;
   const EngineEvents& events;
+  const EnginePolls& polls;
   std::atomic<bool>& stopping;
 
   /// returns: how bodies are to be read under the policy of now.

@@ -23,12 +23,13 @@ namespace {
 /// An engine whose cache has room for 64 blocks of 16 tokens, its publisher, and a router that listens.
 class Listening {
  public:
-  explicit Listening(EventForm form, double drop_rate = 0) {
+  explicit Listening(EventForm form, double drop_rate = 0, double reorder_rate = 0) {
     PublisherOptions options;
     options.events = options.replay = "tcp://127.0.0.1:0";
     options.topic = "kv@toy";
     options.topic_in_replay = form == EventForm::map;
     options.drop_rate = drop_rate;
+    options.reorder_rate = reorder_rate;
     auto opened = Publisher::open(options);
     if (!opened) throw std::runtime_error(opened.error().message);
     publisher_ = std::move(*opened);
@@ -84,6 +85,15 @@ class Listening {
     return static_cast<std::int64_t>(sum);
   }
   std::int64_t held_blocks() { return engine_->cached_blocks(); }
+  /// The engine dies, and another one is in its place.
+  void restart(std::uint64_t seed) {
+    engine_->between_steps([&](Engine& engine) {
+      publisher_->restart();
+      engine.restart(seed);
+      published = 0;
+      return true;
+    });
+  }
 
   template <class Condition>
   static bool soon(Condition&& condition) {
@@ -159,6 +169,41 @@ TEST_P(EngineEvents, SurviveTheLossOfATenthOfTheBatches) {
   EXPECT_GT(engine.status().source.replayed, 0u);
   EXPECT_EQ(engine.status().source.resyncs, 0u) << "the ring had every batch";
   EXPECT_EQ(engine.known_blocks(), engine.held_blocks());
+}
+
+TEST_P(EngineEvents, EndInTheEnginesCacheThoughNeighboursOvertakeOneAnother) {
+  Listening engine{GetParam(), 0, 0.1};
+  std::mt19937 random{13};
+  for (int i = 0; i < 200; ++i) EXPECT_GE(engine.ask(some_prompt(random)), 0);
+  // The last one may wait for another to overtake it.
+  EXPECT_TRUE(Listening::soon([&] {
+    if (engine.up_to_date() && engine.known_blocks() == engine.held_blocks()) return true;
+    (void)engine.ask(some_prompt(random));
+    return false;
+  }));
+  const KvSourceStatus seen = engine.status().source;
+  EXPECT_GT(seen.gaps, 0u);
+  EXPECT_GT(seen.replayed, 0u);
+  EXPECT_EQ(seen.resyncs, 0u) << "the ring had every batch";
+}
+
+TEST_P(EngineEvents, TellTheCacheOfANewEngineAfterARestart) {
+  Listening engine{GetParam()};
+  std::mt19937 random{17};
+  for (std::uint64_t life = 1; life <= 4; ++life) {
+    for (int i = 0; i < 30; ++i) ASSERT_GE(engine.ask(some_prompt(random)), 0);
+    ASSERT_TRUE(Listening::soon([&] { return engine.up_to_date(); })) << life;
+    ASSERT_EQ(engine.known_blocks(), engine.held_blocks()) << life;
+    ASSERT_GT(engine.held_blocks(), 0);
+    engine.restart(1'000 + life);
+    ASSERT_EQ(engine.held_blocks(), 0);
+  }
+  EXPECT_TRUE(Listening::soon([&] {
+    if (engine.known_blocks() == engine.held_blocks()) return true;  // nothing is said of it before the next batch
+    EXPECT_GE(engine.ask(some_prompt(random)), 0);
+    return false;
+  }));
+  EXPECT_GE(engine.status().source.restarts, 3u);
 }
 
 TEST_P(EngineEvents, SayThatTheCacheWasCleared) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "common/toy_tokenizer.hpp"
 #include "engine/http_client.hpp"
 #include "simdjson.h"
+#include "warmroute/ingest/engine_metrics.hpp"
 
 namespace warmroute::examples {
 namespace {
@@ -201,6 +203,109 @@ TEST(Engine, EndsAnOldClientsStreamByClosing) {
   EXPECT_EQ(answer.status, 200u);
   EXPECT_FALSE(answer.keeps_alive);
   EXPECT_NE(answer.body.find("data: [DONE]"), std::string::npos);
+}
+
+/// What a page of those names should say; nothing where the real engine's says nothing.
+struct NamesCase {
+  MetricsNames names;
+  const char *engine, *path;
+  bool has_cache;
+};
+
+class EnginePages : public testing::TestWithParam<NamesCase> {};
+INSTANTIATE_TEST_SUITE_P(Names, EnginePages,
+                         testing::Values(NamesCase{MetricsNames::vllm, "vllm", "/metrics", true},
+                                         NamesCase{MetricsNames::sglang, "sglang", "/metrics", true},
+                                         NamesCase{MetricsNames::trtllm, "trtllm", "/prometheus/metrics", true},
+                                         NamesCase{MetricsNames::tgi, "tgi", "/metrics", false},
+                                         NamesCase{MetricsNames::llamacpp, "llamacpp", "/metrics", false}),
+                         [](const auto& names) { return std::string(names.param.engine); });
+
+TEST_P(EnginePages, SayInTheNamesOfARealEngineHowThisOneIs) {
+  const NamesCase& c = GetParam();
+  EngineOptions options = test_options(200);
+  options.metrics_names = c.names;
+  options.service.max_running = 2;
+  RunningEngine engine{options};
+  BlockingClient client{engine.port()};
+  const std::string prompt(400, 'x');
+  for (int i = 0; i < 2; ++i) (void)client.post("/v1/chat/completions", chat(prompt, R"(,"max_tokens":2)"));
+  std::vector<std::unique_ptr<BlockingClient>> busy;
+  for (int i = 0; i < 5; ++i) {
+    busy.push_back(std::make_unique<BlockingClient>(engine.port()));
+    busy.back()->send(http::verb::post, "/v1/chat/completions", chat(prompt, R"(,"max_tokens":7000,"stream":true)"));
+  }
+  struct State {
+    EngineGauges gauges;
+    std::int64_t queries, hits;
+    bool operator==(const State& o) const {
+      return gauges.running == o.gauges.running && gauges.waiting == o.gauges.waiting &&
+             gauges.kv_usage == o.gauges.kv_usage && queries == o.queries && hits == o.hits;
+    }
+  };
+  const auto state = [&] {
+    return engine.between_steps([](Engine& e) {
+      return State{e.gauges(), e.metrics().prefix_cache_queries, e.metrics().prefix_cache_hits};
+    });
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  std::string page;
+  State seen{};
+  for (bool same = false; !same && std::chrono::steady_clock::now() < deadline;) {
+    seen = state();  // the page is of the same moment if nothing has changed when it is there
+    page = client.get(c.path).body;
+    same = seen.gauges.running == 2 && seen.gauges.waiting == 3 && state() == seen;
+  }
+  ASSERT_EQ(seen.gauges.waiting, 3);
+  EngineMetricsParser parser;
+  const auto reading = parser.parse(page);
+  ASSERT_TRUE(reading) << reading.error().message << page;
+  EXPECT_EQ(reading->engine, c.engine);
+  EXPECT_EQ(reading->skipped_lines, 0u) << page;
+  EXPECT_FALSE(reading->shared.has_value());
+  ASSERT_EQ(reading->ranks.size(), 1u);
+  const EngineRank& rank = reading->ranks[0];
+  EXPECT_EQ(rank.running, seen.gauges.running);
+  EXPECT_EQ(rank.waiting, seen.gauges.waiting);
+  EXPECT_EQ(rank.kv_usage.has_value(), c.has_cache);
+  EXPECT_EQ(rank.prefix_queries.has_value(), c.has_cache);
+  EXPECT_EQ(rank.ttft.has_value(), c.has_cache);
+  EXPECT_EQ(rank.model, c.has_cache ? "toy" : "");
+  if (!c.has_cache) return;
+  EXPECT_NEAR(*rank.kv_usage, seen.gauges.kv_usage, 1e-9);
+  EXPECT_EQ(rank.prefix_queries, seen.queries);
+  EXPECT_EQ(rank.prefix_hits, seen.hits);
+  EXPECT_GT(seen.hits, 0);
+  EXPECT_EQ(rank.prefix_unit, PrefixUnit::tokens);
+  EXPECT_EQ(rank.block_tokens, 16);
+  EXPECT_EQ(rank.block_count, seen.gauges.blocks);
+  EXPECT_GE(rank.ttft->count, 2);
+  EXPECT_TRUE(rank.ttft->sum.has_value());
+}
+
+TEST(EnginePageNames, AreTheseAlone) {
+  EXPECT_EQ(metrics_names_from("tgi"), MetricsNames::tgi);
+  EXPECT_FALSE(metrics_names_from("TGI"));
+  EXPECT_FALSE(metrics_names_from(""));
+}
+
+TEST(Engine, BeginsAnewWithoutRequestsCacheAndCounts) {
+  RunningEngine engine{test_options(200)};
+  BlockingClient client{engine.port()}, busy{engine.port()};
+  const std::string body = chat(std::string(400, 'x'), R"(,"max_tokens":2)");
+  EXPECT_EQ(client.post("/v1/chat/completions", body).status, 200u);
+  busy.send(http::verb::post, "/v1/chat/completions", chat("y", R"(,"max_tokens":7000)"));
+  wait_for_metric(client, "vllm:num_requests_running", 1);
+  engine.between_steps([](Engine& e) {
+    e.restart(5);
+    return true;
+  });
+  EXPECT_EQ(busy.read().status, 0u) << "its connection ends without an answer";
+  EXPECT_EQ(metric(client, "vllm:num_requests_running"), 0);
+  EXPECT_EQ(metric(client, "vllm:prefix_cache_queries_total"), 0);
+  EXPECT_EQ(engine.cached_blocks(), 0);
+  const Answer again = client.post("/v1/chat/completions", body);
+  EXPECT_EQ(number_in(again.body, "/usage/prompt_tokens_details/cached_tokens"), 0);
 }
 
 }  // namespace

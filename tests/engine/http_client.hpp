@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <type_traits>
 
 #include "common/asio.hpp"
 #include "engine/engine.hpp"
@@ -44,8 +45,13 @@ class RunningEngine {
   }
   /// returns: how many blocks its cache holds, between two steps.
   [[nodiscard]] std::int64_t cached_blocks() {
-    std::promise<std::int64_t> answer;
-    asio::post(context_, [&] { answer.set_value(engine_.cached_blocks()); });
+    return between_steps([](Engine& engine) { return engine.cached_blocks(); });
+  }
+  /// returns: what `look` does, called on the engine's thread.
+  template <class Look>
+  std::invoke_result_t<Look, Engine&> between_steps(Look&& look) {
+    std::promise<std::invoke_result_t<Look, Engine&>> answer;
+    asio::post(context_, [&] { answer.set_value(look(engine_)); });
     return answer.get_future().get();
   }
   /// Waits until the server has ended by itself.

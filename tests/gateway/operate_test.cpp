@@ -101,6 +101,73 @@ TEST(GatewayAdmin, SwapsThePolicyUnderLoadWithoutLosingARequest) {
   EXPECT_BOOKS_EMPTY(rig);
 }
 
+TEST(GatewayMetrics, GoFromTheServersPagesIntoTheRouter) {
+  std::atomic<int> looks{0};
+  FakeServer server([&](FakeCall& c) {
+    if (c.request.target() != "/metrics") return c.answer(200, kUsageAnswer);
+    ++looks;
+    std::string page;
+    for (const char* rank : {"0", "1"}) {
+      const std::string labels = "{engine=\"" + std::string(rank) + "\",model_name=\"m\"} ";
+      page += "vllm:num_requests_running" + labels + (rank[0] == '0' ? "5" : "9") + "\nvllm:num_requests_waiting" +
+              labels + "2\n";
+    }
+    c.answer(200, page);
+  });
+  FakeServer broken([](FakeCall& c) {
+    if (c.request.target() == "/metrics") return c.answer(500, "");
+    c.answer(200, kUsageAnswer);
+  });
+  auto config = config_for({server.port(), server.port(), broken.port()});
+  for (std::uint32_t rank : {0u, 1u}) {
+    config.replicas[rank].spec.name = "dp";
+    config.replicas[rank].spec.dp_rank = rank;
+    config.replicas[rank].ranked = true;
+  }
+  config.poll = std::chrono::milliseconds(10);
+  Rig rig(std::move(config));
+  const auto foreign = [&](std::size_t i) { return rig.statistics().replicas.at(i).load.foreign_requests; };
+  EXPECT_TRUE(eventually([&] { return foreign(0) == 7 && foreign(1) == 11; }));
+  EXPECT_EQ(foreign(2), 0);
+  const std::string good = "{target=\"127.0.0.1:" + std::to_string(server.port()) + "/metrics\"} ";
+  const std::string bad = "{target=\"127.0.0.1:" + std::to_string(broken.port()) + "/metrics\"} ";
+  EXPECT_TRUE(eventually([&] {
+    const std::string page = call(rig.port(), "GET", "/metrics").body;
+    return contains(page, "warmroute_gateway_poll_up" + good + "1\n") &&
+           contains(page, "warmroute_gateway_poll_up" + bad + "0\n") &&
+           contains(page, "warmroute_gateway_poll_age_seconds" + good) &&
+           !contains(page, "warmroute_gateway_poll_age_seconds" + bad);
+  })) << call(rig.port(), "GET", "/metrics").body;
+  const std::string replicas = call(rig.port(), "GET", "/replicas").body;
+  EXPECT_TRUE(contains(replicas, "\"engine\":\"vllm\",\"last_error\":\"\",\"up\":1,")) << replicas;
+  EXPECT_TRUE(contains(replicas, "\"last_error\":\"HTTP status 500")) << replicas;
+  EXPECT_TRUE(contains(replicas, "\"age_seconds\":null")) << replicas;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(rig.chat().status, 200u) << "a page that does not come takes nobody down";
+  rig.it->stop();
+  const int after = looks;
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(looks, after);
+}
+
+TEST(GatewayMetrics, AreNotLookedAtUnlessToldTo) {
+  FakeServer server(kGood);
+  Rig rig(config_for({server.port()}));
+  EXPECT_EQ(rig.chat().status, 200u);
+  EXPECT_FALSE(contains(call(rig.port(), "GET", "/metrics").body, "warmroute_gateway_poll"));
+  EXPECT_FALSE(contains(call(rig.port(), "GET", "/replicas").body, "\"metrics\""));
+  EXPECT_EQ(server.calls.load(), 1);
+}
+
+TEST(GatewayMetrics, WithABadAddressKeepTheGatewayFromStarting) {
+  auto config = config_for({1});
+  config.poll = std::chrono::milliseconds(10);
+  config.replicas[0].metrics = "https://somewhere/metrics";
+  const auto refused = gateway::Gateway::start(std::move(config));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("replica 'r0': metrics: 'https://somewhere/metrics'"), std::string::npos)
+      << refused.error().message;
+}
+
 TEST(GatewayShutdown, FinishesWhatIsInFlightAndTakesNoMore) {
   std::atomic<bool> go_on{false};
   FakeServer server([&](FakeCall& c) {
