@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kv_payloads.hpp"
 #include "prefix_workloads.hpp"
 #include "warmroute/ingest/kv_events.hpp"
 #include "warmroute/prefix/index.hpp"
@@ -16,68 +17,7 @@
 namespace warmroute {
 namespace {
 
-constexpr std::size_t kBlockTokens = 16;
-constexpr std::uint64_t kVocabulary = 128'000;
-
-void put_be(std::string& out, std::uint64_t v, int bytes) {
-  for (int b = bytes - 1; b >= 0; --b) out.push_back(static_cast<char>(v >> (8 * b) & 0xff));
-}
-void put_number(std::string& out, std::uint64_t v) {  // the shortest form, as the engines' encoder
-  if (v < 0x80) return out.push_back(static_cast<char>(v));
-  const int log = v < 0x100 ? 0 : v < 0x10000 ? 1 : v < 0x100000000 ? 2 : 3;
-  out.push_back(static_cast<char>(0xcc + log));
-  put_be(out, v, 1 << log);
-}
-void put_text(std::string& out, std::string_view text) {
-  out.push_back(static_cast<char>(0xa0 | text.size()));
-  out += text;
-}
-void put_list(std::string& out, std::size_t count) {
-  out.push_back('\xdc');
-  put_be(out, count, 2);
-}
-
-// Blocks [first, first + count) of one prompt.
-void put_event(std::string& out, std::uint64_t prompt, std::size_t first, std::size_t count, bool map) {
-  const auto key = [&](std::string_view name) {
-    if (map) put_text(out, name);
-  };
-  out.push_back(map ? '\x89' : '\x9a');
-  key("type");
-  put_text(out, "BlockStored");
-  key("block_hashes");
-  put_list(out, count);
-  for (std::size_t b = first; b < first + count; ++b) put_number(out, bench::mix(prompt << 20 | b));
-  key("parent_block_hash");
-  first == 0 ? out.push_back('\xc0') : put_number(out, bench::mix(prompt << 20 | (first - 1)));
-  key("token_ids");
-  put_list(out, count * kBlockTokens);
-  for (std::size_t t = first * kBlockTokens; t < (first + count) * kBlockTokens; ++t) {
-    put_number(out, bench::mix(prompt << 32 | t) % kVocabulary);
-  }
-  key("block_size");
-  put_number(out, kBlockTokens);
-  key("lora_id");
-  out.push_back('\xc0');
-  key("medium");
-  put_text(out, "GPU");
-  key("lora_name");
-  out.push_back('\xc0');
-  if (!map) out.push_back('\xc0');
-  key("group_idx");
-  put_number(out, 0);
-}
-
-std::string payload_of(std::uint64_t prompt, std::size_t blocks, std::int64_t form) {
-  std::string out = "\x93\xcb";
-  put_be(out, std::bit_cast<std::uint64_t>(1.7e9), 8);
-  put_list(out, form == 2 ? blocks : 1);
-  for (std::size_t b = 0; b < blocks; b += form == 2 ? 1 : blocks) {
-    put_event(out, prompt, b, form == 2 ? 1 : blocks, form != 0);
-  }
-  out.push_back('\0');
-  return out;
-}
+using bench::kBlockTokens, bench::payload_of, bench::put_be, bench::put_list, bench::put_number, bench::put_text;
 
 // So many that branch predictors do not know them by heart; a few megabytes, since frames come from a socket's buffer that is warm.
 std::vector<std::string> payloads(std::size_t blocks, std::int64_t form) {

@@ -125,8 +125,8 @@ typedef uint64_t wr_ticket;
 /** A count that is not known. */
 #define WR_UNKNOWN (-1)
 
-/** Where in a replica's memory hierarchy a block lies. */
-enum { WR_TIER_DEVICE = 0, WR_TIER_HOST = 1, WR_TIER_DISK = 2 };
+/** Where a block lies: in a replica's memory, or in a store that every replica of its pool can load from. */
+enum { WR_TIER_DEVICE = 0, WR_TIER_HOST = 1, WR_TIER_DISK = 2, WR_TIER_SHARED = 3 };
 
 /** units: wr_log levels. */
 enum { WR_LOG_DEBUG = 0, WR_LOG_INFO = 1, WR_LOG_WARNING = 2, WR_LOG_ERROR = 3 };
@@ -378,7 +378,8 @@ typedef struct wr_policy {
   uint32_t route_when_all_down;
   uint64_t seed; /* breaks exact ties */
   uint64_t version;
-  uint64_t reserved[8];
+  int64_t shared_transfer_per_token_ns; /* loading one token's KV from a store that all replicas share */
+  uint64_t reserved[7];
 } wr_policy;
 
 /** Fills the defaults. `struct_size` must be set: wr_policy p; p.struct_size = sizeof p; wr_policy_init(&p, NULL). since: 0.1.0 */
@@ -537,6 +538,8 @@ WR_API wr_status wr_router_blocks_also_on(wr_router* router, wr_replica_id repli
                                           size_t count, int64_t now_ns, size_t* known, wr_error* err);
 /** The engine restarted or dropped its cache: what is known of it goes, its load stays. errors: stale. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_clear_cache(wr_router* router, wr_replica_id replica, int64_t now_ns, wr_error* err);
+/** The store that all replicas of that pool share is empty (WR_TIER_SHARED). errors: not_found (pool). threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_clear_shared_store(wr_router* router, wr_str pool, wr_error* err);
 
 #define WR_CACHE_KEY_BYTES 32u
 typedef struct wr_cache_import_report {
@@ -941,12 +944,13 @@ typedef struct wr_decision {
   int64_t expected_wait_ns;
   int64_t expected_prefill_ns;
   int64_t retry_after_ns;
-  uint64_t reserved[4];
+  int64_t shared_tokens; /* what only the store that all replicas share holds beyond cached_tokens */
+  uint64_t reserved[3];
 } wr_decision;
 #define WR_DECISION_INIT                                                                                             \
   {sizeof(wr_decision), 0, WR_VERDICT_NO_REPLICA, 0, WR_NO_REPLICA_INIT, WR_NO_REPLICA_INIT,                         \
    {WR_NO_REPLICA_INIT, WR_NO_REPLICA_INIT, WR_NO_REPLICA_INIT, WR_NO_REPLICA_INIT}, 0, 0, 0, 0, 0, 0, {0, 0, 0}, 0, \
-   0, 0, 0, {0, 0, 0, 0}}
+   0, 0, 0, 0, {0, 0, 0}}
 
 /** Picks a replica and books the request there. Hot. errors: invalid_argument. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_route(wr_router* router, const wr_request* request, int64_t now_ns, wr_decision* out,
@@ -1083,9 +1087,10 @@ typedef struct wr_pool_statistics {
   uint64_t max_bytes;
   double bytes_per_token;
   double output_tokens;
-  uint64_t reserved[4];
+  uint64_t shared_blocks; /* in the store that all replicas share */
+  uint64_t reserved[3];
 } wr_pool_statistics;
-#define WR_POOL_STATISTICS_INIT {sizeof(wr_pool_statistics), 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0}}
+#define WR_POOL_STATISTICS_INIT {sizeof(wr_pool_statistics), 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0}}
 
 /** `struct_size` of `out` must be set. Takes writers' locks for moments. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_statistics(const wr_router* router, wr_statistics* out, wr_error* err);

@@ -95,8 +95,16 @@ wr_status wr_router_pool_statistics(const wr_router* router, wr_str pool, wr_poo
   return guard(err, [&] {
     for (const PoolStatistics& p : router->router.statistics().pools) {
       if (p.name != view(pool)) continue;
-      write_all(out, wr_pool_statistics{
-                         0, 0, p.blocks, p.memberships, p.bytes, p.max_bytes, p.bytes_per_token, p.output_tokens, {}});
+      write_all(out, wr_pool_statistics{0,
+                                        0,
+                                        p.blocks,
+                                        p.memberships,
+                                        p.bytes,
+                                        p.max_bytes,
+                                        p.bytes_per_token,
+                                        p.output_tokens,
+                                        p.shared_blocks,
+                                        {}});
       return static_cast<wr_status>(WR_STATUS_OK);
     }
     return fail(err, Code::not_found, "no replica has ever been in that pool");

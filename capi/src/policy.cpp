@@ -42,6 +42,7 @@ Policy policy_of(const wr_policy& p) noexcept {
   out.route_when_all_down = p.route_when_all_down != 0;
   out.seed = p.seed;
   out.version = p.version;
+  out.shared_transfer_per_token = Nanos{p.shared_transfer_per_token_ns};
   return out;
 }
 
@@ -73,6 +74,7 @@ wr_policy policy_of(const Policy& p) noexcept {
   out.route_when_all_down = p.route_when_all_down;
   out.seed = p.seed;
   out.version = p.version;
+  out.shared_transfer_per_token_ns = p.shared_transfer_per_token.value;
   return out;
 }
 

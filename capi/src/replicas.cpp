@@ -219,7 +219,7 @@ wr_status wr_router_blocks_stored(wr_router* router, wr_replica_id replica, cons
       !readable(in->cache_salt) || !readable(in->tenant)) {
     return null_argument(err, "ids, token_ids or a string has a size and no data");
   }
-  if (in->tier >= kTierCount) return fail(err, Code::out_of_range, "tier is not one of WR_TIER_...");
+  if (in->tier >= kAllTierCount) return fail(err, Code::out_of_range, "tier is not one of WR_TIER_...");
   return guard(err, [&] {
     StoredBlocks s;
     s.tier = static_cast<Tier>(in->tier);
@@ -234,10 +234,15 @@ wr_status wr_router_blocks_stored(wr_router* router, wr_replica_id replica, cons
   });
 }
 
+wr_status wr_router_clear_shared_store(wr_router* router, wr_str pool, wr_error* err) {
+  if (router == nullptr || !readable(pool)) return null_argument(err, "router is NULL, or pool has no data");
+  return guard(err, [&] { return done(router->router.clear_shared_store(view(pool)), err); });
+}
+
 wr_status wr_router_blocks_removed(wr_router* router, wr_replica_id replica, uint32_t tier, const uint64_t* ids,
                                    size_t count, int64_t now_ns, size_t* removed, wr_error* err) {
   if (router == nullptr || !readable(ids, count)) return null_argument(err, "router or ids is NULL");
-  if (tier >= kTierCount) return fail(err, Code::out_of_range, "tier is not one of WR_TIER_...");
+  if (tier >= kAllTierCount) return fail(err, Code::out_of_range, "tier is not one of WR_TIER_...");
   return guard(err, [&] {
     const auto gone = router->router.blocks_removed(id_of(replica), static_cast<Tier>(tier),
                                                     {reinterpret_cast<const EngineHash*>(ids), count}, Nanos{now_ns});
@@ -250,7 +255,7 @@ wr_status wr_router_blocks_removed(wr_router* router, wr_replica_id replica, uin
 wr_status wr_router_blocks_also_on(wr_router* router, wr_replica_id replica, uint32_t tier, const uint64_t* ids,
                                    size_t count, int64_t now_ns, size_t* known, wr_error* err) {
   if (router == nullptr || !readable(ids, count)) return null_argument(err, "router or ids is NULL");
-  if (tier >= kTierCount) return fail(err, Code::out_of_range, "tier is not one of WR_TIER_...");
+  if (tier >= kAllTierCount) return fail(err, Code::out_of_range, "tier is not one of WR_TIER_...");
   return guard(err, [&] {
     const auto found = router->router.blocks_also_on(id_of(replica), static_cast<Tier>(tier),
                                                      {reinterpret_cast<const EngineHash*>(ids), count}, Nanos{now_ns});

@@ -65,6 +65,7 @@ void fill(wr_decision& out, const Decision& d) noexcept {
   out.expected_wait_ns = d.expected_wait.value;
   out.expected_prefill_ns = d.expected_prefill.value;
   out.retry_after_ns = d.retry_after.value;
+  out.shared_tokens = d.cached_tokens[static_cast<std::size_t>(Tier::shared)].value;
   std::memset(out.reserved, 0, sizeof out.reserved);
 }
 // The usual size is filled in place: building and copying 200 bytes more took 8 ns (bench_capi).

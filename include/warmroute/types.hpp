@@ -51,9 +51,10 @@ enum class SequenceHash : std::uint64_t {};
 constexpr std::uint64_t to_u64(BlockHash h) noexcept { return static_cast<std::uint64_t>(h); }
 constexpr std::uint64_t to_u64(SequenceHash h) noexcept { return static_cast<std::uint64_t>(h); }
 
-/// Where in a replica's memory hierarchy a KV block lies.
-enum class Tier : std::uint8_t { device = 0, host = 1, disk = 2 };
-inline constexpr std::size_t kTierCount = 3;
+/// Where a KV block lies: in a replica's memory hierarchy, or in a store that every replica of its pool can load from.
+enum class Tier : std::uint8_t { device = 0, host = 1, disk = 2, shared = 3 };
+inline constexpr std::size_t kTierCount = 3;     ///< of one replica
+inline constexpr std::size_t kAllTierCount = 4;  ///< the shared store included
 
 /// One engine instance or one data-parallel rank of it, as the replica table numbers it.
 /// `slot` is dense and is used again after a removal; `generation` tells the tenants of a slot apart, so

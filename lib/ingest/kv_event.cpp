@@ -68,19 +68,18 @@ GroupKind group_kind(std::string_view spec_kind) noexcept {
 }
 
 struct Place {
-  bool known = false, shared = false;
+  bool known = false;
   Tier tier = Tier::device;
 };
 // STORAGE and OBJ are shared unless they say that they are local; FS (vLLM 0.26) only if it says that it is not. Lower-case "cpu" is what
 // vLLM's Mooncake connector writes: a store of all replicas, of which nothing is ever said to be removed.
 Place place_of(std::string_view medium, std::string_view locality) noexcept {
-  if (medium.empty() || (medium.size() == 3 && is(medium, "GPU"))) return {true, false, Tier::device};
-  if (medium == "CPU" || medium == "CPU_PINNED") return {true, false, Tier::host};
-  if (medium == "DISK") return {true, false, Tier::disk};
-  if (medium == "FS") return {true, locality == "REMOTE", Tier::disk};
-  if (medium == "STORAGE" || medium == "OBJ") return {true, locality != "LOCAL", Tier::disk};
-  if (medium == "EXTERNAL") return {true, true, Tier::disk};
-  if (medium == "cpu") return {true, true, Tier::host};
+  if (medium.empty() || (medium.size() == 3 && is(medium, "GPU"))) return {true, Tier::device};
+  if (medium == "CPU" || medium == "CPU_PINNED") return {true, Tier::host};
+  if (medium == "DISK") return {true, Tier::disk};
+  if (medium == "FS") return {true, locality == "REMOTE" ? Tier::shared : Tier::disk};
+  if (medium == "STORAGE" || medium == "OBJ") return {true, locality == "LOCAL" ? Tier::disk : Tier::shared};
+  if (medium == "EXTERNAL" || medium == "cpu") return {true, Tier::shared};
   return {};
 }
 
@@ -275,7 +274,7 @@ KvUse KvEventDecoder::Impl::use_of_blocks() noexcept {
   // Before kinds were sent (vLLM 0.20, 0.21), and from engines that send none: only the first group.
   if (kind == GroupKind::other || (kind == GroupKind::unseen && group != 0)) return KvUse::other_group;
   if (!place.known) return KvUse::unknown_medium;
-  return place.shared ? KvUse::shared_store : KvUse::apply;
+  return KvUse::apply;
 }
 
 KvUse KvEventDecoder::Impl::use_of_stored() noexcept {

@@ -144,6 +144,8 @@ void pools(Page& page, const RouterStatistics& s) {
   each("warmroute_index_memberships", "Blocks held, summed over replicas.", &PoolStatistics::memberships);
   each("warmroute_index_bytes", "Live bytes of the prefix index.", &PoolStatistics::bytes);
   each("warmroute_index_max_bytes", "Its hard cap.", &PoolStatistics::max_bytes);
+  each("warmroute_shared_store_blocks", "Blocks in the store that all replicas share, as events say.",
+       &PoolStatistics::shared_blocks);
   each("warmroute_bytes_per_token", "Learned canonical bytes per token.", &PoolStatistics::bytes_per_token);
   each("warmroute_expected_output_tokens", "Learned mean output.", &PoolStatistics::output_tokens);
 }

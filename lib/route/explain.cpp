@@ -64,7 +64,8 @@ std::string to_text(const Explanation& e) {
   out += "\n";
   for (const auto& c : e.candidates) {
     append_cell(out, c.dp_rank == 0 ? c.name : c.name + "/" + std::to_string(c.dp_rank), width, true);
-    append_cell(out, std::to_string(c.cached_tokens[0] + c.cached_tokens[1] + c.cached_tokens[2]), 10);
+    append_cell(out, std::to_string(c.cached_tokens[0] + c.cached_tokens[1] + c.cached_tokens[2] + c.cached_tokens[3]),
+                10);
     append_cell(out, std::to_string(c.load.requests), 10);
     for (const std::int64_t ns : {c.cost.wait, c.cost.prefill, c.cost.miss, c.cost.rebate, c.cost.stall, c.cost.decode,
                                   c.cost.transfer, c.cost.session, c.cost.total}) {
@@ -103,6 +104,7 @@ std::string to_json(const Explanation& e) {
     append_json(out, "device_tokens", c.cached_tokens[0]);
     append_json(out, "host_tokens", c.cached_tokens[1]);
     append_json(out, "disk_tokens", c.cached_tokens[2]);
+    append_json(out, "shared_tokens", c.cached_tokens[3]);
     append_json(out, "requests", c.load.requests);
     append_json(out, "pending_tokens", c.load.pending_tokens);
     append_json(out, "context_tokens", c.load.context_tokens);

@@ -126,6 +126,8 @@ constexpr Member kMembers[]{
      write_ms<&Policy::host_transfer_per_token>},
     {"disk_transfer_per_token_ms", "milliseconds", read_ms<&Policy::disk_transfer_per_token>,
      write_ms<&Policy::disk_transfer_per_token>},
+    {"shared_transfer_per_token_ms", "milliseconds", read_ms<&Policy::shared_transfer_per_token>,
+     write_ms<&Policy::shared_transfer_per_token>},
     {"ring_key", "prefix or session_or_prefix", read_enum<&Policy::ring_key, kRingKeyNames>,
      write_enum<&Policy::ring_key, kRingKeyNames>},
     {"ring_key_tokens", "an integer", read_integer<&Policy::ring_key_tokens>, write_integer<&Policy::ring_key_tokens>},

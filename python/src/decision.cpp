@@ -41,9 +41,10 @@ void bind_decision(py::module_& m) {
       .def_property_readonly(
           "cached_tokens_by_tier",
           [](const Decision& d) {
-            return std::array{d.cached_tokens[0].value, d.cached_tokens[1].value, d.cached_tokens[2].value};
+            return std::array{d.cached_tokens[0].value, d.cached_tokens[1].value, d.cached_tokens[2].value,
+                              d.cached_tokens[3].value};
           },
-          "On the device, then what only host memory, then what only disk adds.")
+          "On the device, then what only host memory, then what only disk, then what only the shared store adds.")
       .def_property_readonly("uncached_tokens", [](const Decision& d) { return d.uncached_tokens().value; })
       .def_property_readonly(
           "best_cached_tokens", [](const Decision& d) { return d.best_cached_tokens.value; },

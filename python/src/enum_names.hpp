@@ -48,7 +48,7 @@ WARMROUTE_ENUM_NAMES(Signal, 7, "running", "waiting", "kv_usage", "block_tokens"
                      "prefix_hits");
 WARMROUTE_ENUM_NAMES(SpillOrder, 2, "clockwise", "permuted");
 WARMROUTE_ENUM_NAMES(StaleSignals, 2, "ignore", "exclude");
-WARMROUTE_ENUM_NAMES(Tier, 3, "device", "host", "disk");
+WARMROUTE_ENUM_NAMES(Tier, 4, "device", "host", "disk", "shared");
 WARMROUTE_ENUM_NAMES(Verdict, 9, "routed", "no_replica", "no_pool", "no_adapter", "all_excluded", "saturated",
                      "ticket_table_full", "not_permitted", "no_permitted_pool");
 

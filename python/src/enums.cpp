@@ -41,7 +41,7 @@ void bind_enums(py::module_& m) {
   bind<Signal>(m, "What an engine reports about itself.");
   bind<SpillOrder>(m, "The order in which a walk leaves the ring's home.");
   bind<StaleSignals>(m, "What an engine signal older than signals_max_age_ns means.");
-  bind<Tier>(m, "Where in a replica's memory a KV block lies.");
+  bind<Tier>(m, "Where a KV block lies: in a replica's memory, or in a store that all replicas of its pool share.");
   bind<Verdict>(m, "The outcome of a routing call; routed is 0.");
   bind_codes(m);
 }

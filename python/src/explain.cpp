@@ -26,6 +26,12 @@ std::string milliseconds_text(std::int64_t ns) {
   return text.data();
 }
 
+std::int64_t total_cached(const CandidateExplanation& c) {
+  std::int64_t sum = 0;
+  for (const std::int64_t tokens : c.cached_tokens) sum += tokens;
+  return sum;
+}
+
 std::string to_html(const Explanation& e) {
   const std::string text = to_text(e);
   std::string out = "<div><p>";
@@ -41,7 +47,7 @@ std::string to_html(const Explanation& e) {
     const auto cell = [&](const std::string& content) { out.append("<td>").append(content).append("</td>"); };
     out += c.chosen ? "<tr style=\"font-weight:bold\">" : "<tr>";
     cell(escaped(c.dp_rank == 0 ? c.name : c.name + "/" + std::to_string(c.dp_rank)));
-    cell(std::to_string(c.cached_tokens[0] + c.cached_tokens[1] + c.cached_tokens[2]));
+    cell(std::to_string(total_cached(c)));
     cell(std::to_string(c.load.requests));
     for (const std::int64_t ns : {c.cost.wait, c.cost.prefill, c.cost.miss, c.cost.rebate, c.cost.stall, c.cost.decode,
                                   c.cost.transfer, c.cost.session, c.cost.total}) {
@@ -62,7 +68,8 @@ constexpr std::array kColumns{
     Column{"device_tokens", [](const C& c) { return c.cached_tokens[0]; }},
     Column{"host_tokens", [](const C& c) { return c.cached_tokens[1]; }},
     Column{"disk_tokens", [](const C& c) { return c.cached_tokens[2]; }},
-    Column{"cached_tokens", [](const C& c) { return c.cached_tokens[0] + c.cached_tokens[1] + c.cached_tokens[2]; }},
+    Column{"shared_tokens", [](const C& c) { return c.cached_tokens[3]; }},
+    Column{"cached_tokens", total_cached},
     Column{"requests", [](const C& c) { return c.load.requests; }},
     Column{"decoding", [](const C& c) { return c.load.decoding; }},
     Column{"pending_tokens", [](const C& c) { return c.load.pending_tokens; }},

@@ -53,6 +53,7 @@ constexpr std::array kKnobs{
     ns<&Policy::session_bonus>("session_bonus_ns"),
     ns<&Policy::host_transfer_per_token>("host_transfer_per_token_ns"),
     ns<&Policy::disk_transfer_per_token>("disk_transfer_per_token_ns"),
+    ns<&Policy::shared_transfer_per_token>("shared_transfer_per_token_ns"),
     plain<&Policy::ring_key>("ring_key"),
     plain<&Policy::ring_key_tokens>("ring_key_tokens"),
     plain<&Policy::ring_points>("ring_points"),
@@ -115,12 +116,12 @@ using I = EnumArg<Isolation>;
 using S = EnumArg<StaleSignals>;
 
 Policy make(A algorithm, double beta, double gamma, double delta, double hot, std::int64_t session_bonus_ns,
-            std::int64_t host_transfer_per_token_ns, std::int64_t disk_transfer_per_token_ns, K ring_key,
-            std::int64_t ring_key_tokens, std::uint32_t ring_points, std::uint64_t ring_seed, double bound_factor,
-            std::uint32_t block_size, std::uint64_t hash_seed, I isolation, std::int64_t capacity_tokens,
-            std::int64_t residency_ttl_ns, std::int64_t lease_ns, std::int64_t session_ttl_ns,
-            std::int64_t signals_max_age_ns, S stale_signals, bool route_when_all_down, std::uint64_t seed,
-            std::uint64_t version) {
+            std::int64_t host_transfer_per_token_ns, std::int64_t disk_transfer_per_token_ns,
+            std::int64_t shared_transfer_per_token_ns, K ring_key, std::int64_t ring_key_tokens,
+            std::uint32_t ring_points, std::uint64_t ring_seed, double bound_factor, std::uint32_t block_size,
+            std::uint64_t hash_seed, I isolation, std::int64_t capacity_tokens, std::int64_t residency_ttl_ns,
+            std::int64_t lease_ns, std::int64_t session_ttl_ns, std::int64_t signals_max_age_ns, S stale_signals,
+            bool route_when_all_down, std::uint64_t seed, std::uint64_t version) {
   const Policy policy{algorithm,
                       beta,
                       gamma,
@@ -129,6 +130,7 @@ Policy make(A algorithm, double beta, double gamma, double delta, double hot, st
                       Nanos{session_bonus_ns},
                       Nanos{host_transfer_per_token_ns},
                       Nanos{disk_transfer_per_token_ns},
+                      Nanos{shared_transfer_per_token_ns},
                       ring_key,
                       ring_key_tokens,
                       ring_points,
@@ -163,6 +165,7 @@ void bind_properties(py::class_<Policy>& c) {
         py::arg("session_bonus_ns") = d.session_bonus.value,
         py::arg("host_transfer_per_token_ns") = d.host_transfer_per_token.value,
         py::arg("disk_transfer_per_token_ns") = d.disk_transfer_per_token.value,
+        py::arg("shared_transfer_per_token_ns") = d.shared_transfer_per_token.value,
         py::arg_v("ring_key", K{d.ring_key}, "'prefix'"), py::arg("ring_key_tokens") = d.ring_key_tokens,
         py::arg("ring_points") = d.ring_points, py::arg("ring_seed") = d.ring_seed,
         py::arg("bound_factor") = d.bound_factor, py::arg("block_size") = d.block_size,
@@ -186,6 +189,9 @@ void bind_properties(py::class_<Policy>& c) {
           "Loading one token's KV from host memory.")
       .def_property_readonly(
           "disk_transfer_per_token_ns", [](const Policy& p) { return p.disk_transfer_per_token.value; }, "From disk.")
+      .def_property_readonly(
+          "shared_transfer_per_token_ns", [](const Policy& p) { return p.shared_transfer_per_token.value; },
+          "From a store that all replicas share.")
       .def_readonly("ring_key", &Policy::ring_key, "What the ring's key is made of.")
       .def_readonly("ring_key_tokens", &Policy::ring_key_tokens, "Depth of the prefix key.")
       .def_readonly("ring_points", &Policy::ring_points, "Points per unit of weight.")

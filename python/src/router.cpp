@@ -165,7 +165,15 @@ void bind_events(RouterClass& c) {
            py::arg("now_ns") = std::nullopt,
            "An engine's event: blocks that it named before are on `tier` (too). shape: ids uint64[n]; unknown ones are "
            "skipped.\n\n"
-           "returns: how many are known. errors: Error stale, unsupported.");
+           "returns: how many are known. errors: Error stale, unsupported.")
+      .def(
+          "clear_shared_store",
+          [](PyRouter& self, std::string_view pool) {
+            check(self.released([&] { return self.router.clear_shared_store(pool); }));
+          },
+          py::arg("pool"),
+          "The store that all replicas of that pool share (tier 'shared') is empty: it was wiped or replaced.\n\n"
+          "errors: Error not_found.");
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ py::dict pool(const PoolStatistics& p) {
   out["max_bytes"] = p.max_bytes;
   out["bytes_per_token"] = p.bytes_per_token;
   out["output_tokens"] = p.output_tokens;
+  out["shared_blocks"] = p.shared_blocks;
   return out;
 }
 

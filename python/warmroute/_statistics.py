@@ -49,7 +49,7 @@ class ReplicaStatistics:
 
 @dataclasses.dataclass(frozen=True)
 class PoolStatistics:
-    """One pool's index. bytes_per_token, output_tokens: learned means."""
+    """One pool's index. bytes_per_token, output_tokens: learned means. shared_blocks: in the store that all replicas share."""
 
     name: str
     blocks: int
@@ -58,6 +58,7 @@ class PoolStatistics:
     max_bytes: int
     bytes_per_token: float
     output_tokens: float
+    shared_blocks: int
 
 
 @dataclasses.dataclass(frozen=True)

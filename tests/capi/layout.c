@@ -121,7 +121,8 @@ AT(wr_policy, stale_signals, 152);
 AT(wr_policy, route_when_all_down, 156);
 AT(wr_policy, seed, 160);
 AT(wr_policy, version, 168);
-AT(wr_policy, reserved, 176);
+AT(wr_policy, shared_transfer_per_token_ns, 176);
+AT(wr_policy, reserved, 184);
 
 SIZE(wr_router_options, 104);
 AT(wr_router_options, struct_size, 0);
@@ -362,7 +363,8 @@ AT(wr_decision, best_cached_tokens, 120);
 AT(wr_decision, expected_wait_ns, 128);
 AT(wr_decision, expected_prefill_ns, 136);
 AT(wr_decision, retry_after_ns, 144);
-AT(wr_decision, reserved, 152);
+AT(wr_decision, shared_tokens, 152);
+AT(wr_decision, reserved, 160);
 
 SIZE(wr_usage, 48);
 AT(wr_usage, struct_size, 0);
@@ -427,7 +429,8 @@ AT(wr_pool_statistics, bytes, 24);
 AT(wr_pool_statistics, max_bytes, 32);
 AT(wr_pool_statistics, bytes_per_token, 40);
 AT(wr_pool_statistics, output_tokens, 48);
-AT(wr_pool_statistics, reserved, 56);
+AT(wr_pool_statistics, shared_blocks, 56);
+AT(wr_pool_statistics, reserved, 64);
 
 NUMBER(WR_STATUS_OK, 0);
 NUMBER(WR_STATUS_INVALID_ARGUMENT, 1);

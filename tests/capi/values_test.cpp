@@ -49,6 +49,7 @@ SAME(WR_UNKNOWN, kUnknown);
 SAME(WR_TIER_DEVICE, Tier::device);
 SAME(WR_TIER_HOST, Tier::host);
 SAME(WR_TIER_DISK, Tier::disk);
+SAME(WR_TIER_SHARED, Tier::shared);
 SAME(WR_TIER_DISK + 1, kTierCount);
 SAME(WR_LOG_DEBUG, LogLevel::debug);
 SAME(WR_LOG_INFO, LogLevel::info);
@@ -204,6 +205,7 @@ TEST(CDefaults, NoMemberOfAPolicyIsLostOnTheWayThereAndBack) {
   p.session_bonus = Nanos{6};
   p.host_transfer_per_token = Nanos{7};
   p.disk_transfer_per_token = Nanos{8};
+  p.shared_transfer_per_token = Nanos{81};
   p.ring_key = RingKey::session_or_prefix;
   p.ring_key_tokens = 9;
   p.ring_points = 10;

@@ -269,9 +269,9 @@ TEST(KvEvents, AMediumIsATierOrASharedStoreOrUnknown) {
        {Row{"", "", KvUse::apply, Tier::device}, Row{"GPU", "", KvUse::apply, Tier::device},
         Row{"CPU", "LOCAL", KvUse::apply, Tier::host}, Row{"CPU_PINNED", "", KvUse::apply, Tier::host},
         Row{"DISK", "", KvUse::apply, Tier::disk}, Row{"FS", "LOCAL", KvUse::apply, Tier::disk},
-        Row{"FS", "REMOTE", KvUse::shared_store, Tier::disk}, Row{"OBJ", "", KvUse::shared_store, Tier::disk},
-        Row{"STORAGE", "REMOTE", KvUse::shared_store, Tier::disk}, Row{"STORAGE", "LOCAL", KvUse::apply, Tier::disk},
-        Row{"EXTERNAL", "", KvUse::shared_store, Tier::disk}, Row{"cpu", "", KvUse::shared_store, Tier::host},
+        Row{"FS", "REMOTE", KvUse::apply, Tier::shared}, Row{"OBJ", "", KvUse::apply, Tier::shared},
+        Row{"STORAGE", "REMOTE", KvUse::apply, Tier::shared}, Row{"STORAGE", "LOCAL", KvUse::apply, Tier::disk},
+        Row{"EXTERNAL", "", KvUse::apply, Tier::shared}, Row{"cpu", "", KvUse::apply, Tier::shared},
         Row{"TAPE", "", KvUse::unknown_medium, Tier::device}}) {
     Stored s{.ids = {1}, .tokens = count_from(1, 4), .medium = row.medium};
     s.locality = row.locality;
@@ -280,7 +280,6 @@ TEST(KvEvents, AMediumIsATierOrASharedStoreOrUnknown) {
     EXPECT_EQ(e.tier, row.tier) << row.medium << ' ' << row.locality;
   }
   EXPECT_EQ(source.decoder.counters().events[static_cast<std::size_t>(KvUse::unknown_medium)], 1u);
-  EXPECT_EQ(source.decoder.counters().events[static_cast<std::size_t>(KvUse::shared_store)], 5u);
 }
 
 TEST(KvEvents, AnAdapterWithoutANameIsNotTheBaseModel) {

@@ -296,5 +296,114 @@ TEST_F(RouterEvents, ComeFromManyThreadsBesideRequests) {
   }
 }
 
+// ---- a store that every replica can load from
+
+class SharedStoreEvents : public RouterEvents {
+ protected:
+  Status store_shared(ReplicaId by, std::span<const std::uint32_t> tokens, std::span<const EngineHash> block_names,
+                      std::optional<EngineHash> parent = {}) {
+    StoredBlocks s;
+    s.tier = Tier::shared;
+    s.parent = parent;
+    s.ids = block_names;
+    s.token_ids = tokens;
+    return router.blocks_stored(by, s, now += milliseconds(1));
+  }
+  std::array<std::int64_t, kAllTierCount> tiers(ReplicaId id, std::span<const std::uint32_t> tokens) {
+    Request r;
+    r.token_ids = tokens;
+    r.pinned = id;
+    const Decision d = router.peek(r, now);
+    return {d.cached_tokens[0].value, d.cached_tokens[1].value, d.cached_tokens[2].value, d.cached_tokens[3].value};
+  }
+  using Tiers = std::array<std::int64_t, kAllTierCount>;
+};
+
+TEST_F(SharedStoreEvents, WhatOneReplicaStoresThereEveryReplicaCanLoad) {
+  const auto prompt = ids(1, 1'000);
+  ASSERT_TRUE(store(a, std::span(prompt).first(320), names(1, 20)));
+  ASSERT_TRUE(store_shared(a, std::span(prompt).first(640), names(1, 40)));
+  EXPECT_EQ(tiers(a, prompt), (Tiers{320, 0, 0, 320}));
+  EXPECT_EQ(tiers(b, prompt), (Tiers{0, 0, 0, 640}));
+  EXPECT_EQ(router.statistics().pools[0].shared_blocks, 40u);
+}
+
+TEST_F(SharedStoreEvents, LoadingFromItCostsItsOwnTransfer) {
+  Policy policy;
+  policy.shared_transfer_per_token = Nanos{1'000};
+  ASSERT_TRUE(router.set_policy(policy));
+  const auto prompt = ids(1, 1'000);
+  ASSERT_TRUE(store_shared(a, std::span(prompt).first(640), names(1, 40)));
+  Request r;
+  r.token_ids = prompt;
+  const Explanation e = router.explain(r, now);
+  EXPECT_EQ(e.candidates[1].cost.transfer, 640'000);
+  const Decision near = router.route(r, now);
+  EXPECT_EQ(near.total_cached().value, 640);
+}
+
+TEST_F(SharedStoreEvents, AHolderOfItsOwnIsStillPreferred) {
+  const auto prompt = ids(1, 1'000);
+  ASSERT_TRUE(store(b, std::span(prompt).first(640), names(1, 40)));
+  ASSERT_TRUE(store_shared(b, std::span(prompt).first(640), names(1, 40)));
+  Request r;
+  r.token_ids = prompt;
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(router.peek(r, now).replica, b);
+}
+
+TEST_F(SharedStoreEvents, WhatOneStoredAnotherMayRemove) {
+  const auto prompt = ids(1, 1'000);
+  ASSERT_TRUE(store_shared(a, std::span(prompt).first(640), names(1, 40)));
+  EXPECT_EQ(*router.blocks_removed(b, Tier::shared, names(11, 30), now), 30u);
+  EXPECT_EQ(tiers(a, prompt), (Tiers{0, 0, 0, 160}));
+  EXPECT_EQ(*router.blocks_removed(b, Tier::shared, names(11, 30), now), 0u);
+}
+
+TEST_F(SharedStoreEvents, BlocksBelowWhatOnlyTheReplicaHoldsFindTheirPlace) {
+  const auto prompt = ids(1, 1'000);
+  ASSERT_TRUE(store(a, std::span(prompt).first(320), names(1, 20)));
+  ASSERT_TRUE(store_shared(a, std::span(prompt).subspan(320, 320), names(21, 20), EngineHash{20}));
+  EXPECT_EQ(tiers(b, prompt), (Tiers{0, 0, 0, 0})) << "its beginning is not in the store";
+  ASSERT_EQ(*router.blocks_also_on(a, Tier::shared, names(1, 20), now), 20u);
+  EXPECT_EQ(tiers(b, prompt), (Tiers{0, 0, 0, 640}));
+  EXPECT_EQ(store_shared(b, ids(9, 16), names(900, 1), EngineHash{777}).code(), Code::not_found);
+}
+
+TEST_F(SharedStoreEvents, ItOutlivesTheReplicaThatFilledItAndEndsWhenItIsCleared) {
+  const auto prompt = ids(1, 1'000);
+  ASSERT_TRUE(store_shared(a, std::span(prompt).first(640), names(1, 40)));
+  ASSERT_TRUE(router.clear_cache(a, now));
+  ASSERT_TRUE(router.remove_replica(a, now));
+  EXPECT_EQ(tiers(b, prompt), (Tiers{0, 0, 0, 640}));
+  EXPECT_EQ(router.clear_shared_store("nobody").code(), Code::not_found);
+  ASSERT_TRUE(router.clear_shared_store(""));
+  EXPECT_EQ(tiers(b, prompt), (Tiers{0, 0, 0, 0}));
+}
+
+TEST_F(SharedStoreEvents, EveryCandidateOfALargeFleetIsPricedWithIt) {
+  Router fleet;
+  const auto prompt = ids(1, 4'001);
+  std::vector<ReplicaId> members;
+  for (int i = 0; i < 64; ++i) members.push_back(*fleet.add_replica({.name = "r" + std::to_string(i)}, now));
+  StoredBlocks s;
+  const auto block_names = names(1, 250);
+  s.ids = block_names;
+  s.token_ids = std::span(prompt).first(4'000);
+  ASSERT_TRUE(fleet.blocks_stored(members[5], s, now));
+  s.tier = Tier::shared;
+  ASSERT_TRUE(fleet.blocks_stored(members[5], s, now));
+  Request r;
+  r.token_ids = prompt;
+  for (int i = 0; i < 300; ++i) {
+    const Explanation all = fleet.explain(r, now);
+    std::int64_t least = all.candidates[0].cost.total;
+    for (const auto& c : all.candidates) least = std::min(least, c.cost.total);
+    const Decision d = fleet.route(r, now);
+    const auto chosen =
+        std::find_if(all.candidates.begin(), all.candidates.end(), [&](const auto& c) { return c.id == d.replica; });
+    ASSERT_EQ(chosen->cost.total, least) << i << ": the cheapest of all was not found";
+  }
+}
+
 }  // namespace
 }  // namespace warmroute

@@ -14,7 +14,7 @@
 //   advance NOW                                        advance
 //   home KEY                                           home MEMBER   (of a ring over all replicas ever added)
 //   stats                                              stats VERDICTS REASONS OUTCOMES LATE IN_FLIGHT
-// DECISION: verdict reason slot generation fallbacks(slot.generation,... or -) ticket input device host disk best wait_ns prefill_ns
+// DECISION: verdict reason slot generation fallbacks(slot.generation,... or -) ticket input device host disk shared best wait_ns prefill_ns
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -48,6 +48,10 @@ class Generator {
     ++replicas_;
   }
   std::size_t replica() { return below(replicas_); }
+  std::size_t tier() {  // mostly the device, sometimes the host or the shared store
+    const std::size_t which = below(8);
+    return which == 0 ? 1 : which == 1 ? 3 : 0;
+  }
   // A system prompt, a conversation, and turns of it: what real traffic shares.
   std::string runs() {
     const std::size_t system = below(6), talk = below(40);
@@ -102,15 +106,14 @@ class Generator {
       ids += text;
     }
     if (below(3) == 0) {
-      std::printf("removed %zu %zu %s %" PRId64 "\n", n, below(8) == 0 ? std::size_t{1} : std::size_t{0}, ids.c_str(),
-                  now());
+      std::printf("removed %zu %zu %s %" PRId64 "\n", n, tier(), ids.c_str(), now());
       return;
     }
     char parent[24] = "-";
     if (from > 0) std::snprintf(parent, sizeof parent, "%zx", c * 1'000 + from);
     const std::size_t tokens = below(30) == 0 ? count * 16 + 1 : count * 16;  // some do not fit
-    std::printf("stored %zu %zu %s %s %zu:%zu %" PRId64 "\n", n, below(8) == 0 ? std::size_t{1} : std::size_t{0},
-                parent, ids.c_str(), 1 + c * 100 + from, tokens, now());
+    std::printf("stored %zu %zu %s %s %zu:%zu %" PRId64 "\n", n, tier(), parent, ids.c_str(), 1 + c * 100 + from,
+                tokens, now());
   }
   void membership() {
     switch (below(6)) {

@@ -129,9 +129,9 @@ static void print(const wr_decision* d) {
   for (i = 0; i < d->fallback_count; ++i) {
     printf("%s%u.%u", i == 0 ? "" : ",", d->fallbacks[i].slot, d->fallbacks[i].generation);
   }
-  printf("%s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n",
+  printf("%s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n",
          d->fallback_count == 0 ? "-" : "", d->ticket, d->input_tokens, d->cached_tokens[0], d->cached_tokens[1],
-         d->cached_tokens[2], d->best_cached_tokens, d->expected_wait_ns, d->expected_prefill_ns);
+         d->cached_tokens[2], d->shared_tokens, d->best_cached_tokens, d->expected_wait_ns, d->expected_prefill_ns);
 }
 
 static void ask(const wr_request* request, int64_t now) {

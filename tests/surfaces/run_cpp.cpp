@@ -110,10 +110,10 @@ class Runner {
       fallbacks += (fallbacks.empty() ? "" : ",") + std::to_string(f.slot) + "." + std::to_string(f.generation);
     }
     std::printf("route %d %d %u %u %s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
-                " %" PRId64 "\n",
+                " %" PRId64 " %" PRId64 "\n",
                 static_cast<int>(d.verdict), static_cast<int>(d.reason), d.replica.slot, d.replica.generation,
                 fallbacks.empty() ? "-" : fallbacks.c_str(), static_cast<std::uint64_t>(d.ticket), d.input_tokens.value,
-                d.cached_tokens[0].value, d.cached_tokens[1].value, d.cached_tokens[2].value,
+                d.cached_tokens[0].value, d.cached_tokens[1].value, d.cached_tokens[2].value, d.cached_tokens[3].value,
                 d.best_cached_tokens.value, d.expected_wait.value, d.expected_prefill.value);
   }
   void ask(const Request& request, Nanos now) {

@@ -101,9 +101,9 @@ class Runner:
 
         slot, generation = named(d.replica) if d.routed else (NOBODY, 0)
         fallbacks = ",".join("{}.{}".format(*named(replica)) for replica in d.fallbacks) or "-"
-        device, host, disk = d.cached_tokens_by_tier
+        device, host, disk, shared = d.cached_tokens_by_tier
         return (
-            f"route {int(d.verdict)} {int(d.reason)} {slot} {generation} {fallbacks} {d.ticket} {d.input_tokens} {device} {host} {disk} "
+            f"route {int(d.verdict)} {int(d.reason)} {slot} {generation} {fallbacks} {d.ticket} {d.input_tokens} {device} {host} {disk} {shared} "
             f"{d.best_cached_tokens} {d.expected_wait_ns} {d.expected_prefill_ns}"
         )
 

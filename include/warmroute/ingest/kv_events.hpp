@@ -82,15 +82,14 @@ enum class KvUse : std::uint8_t {
   apply = 0,
   nothing = 1,          ///< names no block
   placeholder = 2,      ///< stored without token ids: blocks known by these ids are (also) on `tier`
-  shared_store = 3,     ///< in a store that every replica can load from
-  other_group = 4,      ///< blocks of an attention group that does not hold whole prefixes (sliding window, mamba...)
-  unknown_medium = 5,   ///< a medium that is not known
-  unnamed_adapter = 6,  ///< of an adapter that has a number and no name (vLLM 0.11): must not match the base model
-  partial_block = 7,    ///< fewer tokens than a block
-  block_size = 8,       ///< the engine's block size is not the policy's, see KvEventOptions::engine_block_size
-  unaligned = 9,  ///< smaller blocks to be joined after a parent that is not known: where ours begin cannot be told
+  other_group = 3,      ///< blocks of an attention group that does not hold whole prefixes (sliding window, mamba...)
+  unknown_medium = 4,   ///< a medium that is not known
+  unnamed_adapter = 5,  ///< of an adapter that has a number and no name (vLLM 0.11): must not match the base model
+  partial_block = 6,    ///< fewer tokens than a block
+  block_size = 7,       ///< the engine's block size is not the policy's, see KvEventOptions::engine_block_size
+  unaligned = 8,  ///< smaller blocks to be joined after a parent that is not known: where ours begin cannot be told
 };
-inline constexpr std::size_t kKvUseCount = 10;
+inline constexpr std::size_t kKvUseCount = 9;
 
 /// One event. lifetime: all views until the decoder's next call or the payload's end, whichever comes first.
 struct KvEvent {

@@ -65,8 +65,9 @@ struct PoolStatistics {
   std::uint64_t memberships = 0;  ///< (replica, block) pairs
   std::uint64_t bytes = 0;
   std::uint64_t max_bytes = 0;
-  double bytes_per_token = 0;  ///< learned
-  double output_tokens = 0;    ///< learned mean
+  double bytes_per_token = 0;       ///< learned
+  double output_tokens = 0;         ///< learned mean
+  std::uint64_t shared_blocks = 0;  ///< in the store that all replicas share, as events say
 };
 
 struct RouterStatistics {

@@ -127,7 +127,7 @@ class PrefixIndex {
 
   /// Blocks [first, path.size()) are now held by `r` on `tier`, those held already included.
   /// shape: `path` is the chain of block hashes from block 0. A newer generation of a slot clears the older one first.
-  /// errors: out_of_range (slot), stale (an older generation), capacity (no room, and nothing older to give up: the leading part is kept).
+  /// errors: out_of_range (slot; a tier that is not a replica's own), stale (an older generation), capacity (no room, and nothing older to give up: the leading part is kept).
   /// threads: any; serialised inside. cost: compares the path, then about 10 ns per block stored (bench_index).
   Status store(ReplicaId r, Tier tier, std::span<const BlockHash> path, std::size_t first = 0);
 
@@ -142,6 +142,10 @@ class PrefixIndex {
   Status store_event(ReplicaId r, Tier tier, const EngineHash* parent, std::span<const EngineHash> ids,
                      std::span<const BlockHash> blocks);
 
+  /// As store, with the engine's names for the blocks [first, path.size()). shape: `ids` as many as those. errors: as store_event.
+  Status store_named(ReplicaId r, Tier tier, std::span<const BlockHash> path, std::size_t first,
+                     std::span<const EngineHash> ids);
+
   /// As remove, by the engine's names in any order; unknown names are skipped. returns: memberships removed.
   std::size_t remove_event(ReplicaId r, Tier tier, std::span<const EngineHash> ids);
 
@@ -154,6 +158,10 @@ class PrefixIndex {
   /// threads: as store; `visit` must not call the index. cost: the paths' lengths.
   template <class Visit>
   void paths_to(ReplicaId r, std::span<const EngineHash> ids, std::vector<BlockHash>& scratch, Visit&& visit);
+
+  /// The blocks from block 0 to the one that the replica's engine calls `id`, it included.
+  /// returns: whether that one is known; `out` is empty if not. threads: as store. cost: the path's length.
+  bool path_to(ReplicaId r, EngineHash id, std::vector<BlockHash>& out);
 
   /// returns: whether the index knows a block by that replica's name for it. threads: as store.
   [[nodiscard]] bool knows(ReplicaId r, EngineHash id);
@@ -185,10 +193,14 @@ class PrefixIndex {
   PrefixIndex(std::unique_ptr<detail::EpochDomain> own, PrefixIndexOptions options) : PrefixIndex(*own, options) {
     own_domain_ = std::move(own);
   }
+  /// A shared store belongs to a whole pool (route/detail/shared_store.hpp).
+  [[nodiscard]] static constexpr bool own(Tier tier) noexcept { return static_cast<std::size_t>(tier) < kTierCount; }
   Status refuse(Code code, const char* why) {
     ++refused_;
     return Error{code, why, kNoOffset};
   }
+  /// Whether a store of that replica on that tier may begin, and what it changes by itself. errors: as store.
+  Status take(ReplicaId r, Tier tier);
   /// returns: whether `r` is the tenant of its slot now; a newer one clears the older.
   bool admit(ReplicaId r);
   void end_change() {
@@ -206,6 +218,7 @@ class PrefixIndex {
   mutable std::mutex mutex_;
   detail::PrefixTree tree_;
   std::vector<std::uint32_t> generations_;
+  std::vector<EngineHash> names_;  // working memory of store_named
   std::uint64_t refused_ = 0;
 };
 

@@ -17,7 +17,7 @@ namespace warmroute {
 
 /// Consecutive blocks of one prompt that are now held. lifetime: every view until the call returns.
 struct StoredBlocks {
-  Tier tier = Tier::device;
+  Tier tier = Tier::device;           ///< shared: in a store that every replica of the pool can load from
   std::optional<EngineHash> parent;   ///< the block before the first of these; none: they start at block 0
   std::span<const EngineHash> ids;    ///< the engine's names for them; opaque; 0 names nothing
   std::span<const BlockHash> blocks;  ///< shape: as ids. Hashes under the policy's seed, where the caller has them

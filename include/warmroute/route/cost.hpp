@@ -43,6 +43,7 @@ struct CostWeights {
   std::int64_t session_bonus_ns = 0;
   std::int64_t host_transfer_ns = 0;
   std::int64_t disk_transfer_ns = 0;
+  std::int64_t shared_transfer_ns = 0;
 
   static CostWeights from(const Policy& p) noexcept {
     const auto milli = [](double share) { return static_cast<std::int64_t>(std::llround(share * 1'000)); };
@@ -52,7 +53,8 @@ struct CostWeights {
             milli(p.hot),
             p.session_bonus.value,
             p.host_transfer_per_token.value,
-            p.disk_transfer_per_token.value};
+            p.disk_transfer_per_token.value,
+            p.shared_transfer_per_token.value};
   }
 };
 
@@ -65,9 +67,10 @@ struct CostRequest {
 };
 /// What it needs to know of one replica for this request.
 struct CostReplica {
-  std::int64_t cached_tokens = 0;  ///< on any tier
+  std::int64_t cached_tokens = 0;  ///< on any tier, the shared store included
   std::int64_t host_tokens = 0;    ///< of those, to be loaded from host memory
   std::int64_t disk_tokens = 0;    ///< of those, to be loaded from disk
+  std::int64_t shared_tokens = 0;  ///< of those, to be loaded from the store that all replicas share
   std::int64_t requests = 0;
   std::int64_t pending_ns = 0;
   std::int64_t context_tokens = 0;
@@ -135,7 +138,8 @@ inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates
   }
   t.stall = prefill / 1'000 * w.gamma * requests;
   t.decode = decode_ns(w, q, rates, requests, r.context_tokens);
-  t.transfer = r.host_tokens * w.host_transfer_ns + r.disk_tokens * w.disk_transfer_ns;
+  t.transfer =
+      r.host_tokens * w.host_transfer_ns + r.disk_tokens * w.disk_transfer_ns + r.shared_tokens * w.shared_transfer_ns;
   t.session = r.session_here ? w.session_bonus_ns : 0;
   t.total = t.wait + t.miss - t.rebate + t.stall + t.decode + t.transfer - t.session;
   return t;

@@ -79,8 +79,8 @@ struct Decision {
   Ticket ticket = kNoTicket;                            ///< kNoTicket from `peek` and when nothing was routed
 
   Tokens input_tokens{0};  ///< as given or estimated
-  std::array<Tokens, kTierCount>
-      cached_tokens{};           ///< held by `replica` per tier: device, then what only host, then only disk holds
+  /// Held by `replica`: on the device, then what only host, then only disk adds, then only the store that all replicas share.
+  std::array<Tokens, kAllTierCount> cached_tokens{};
   Tokens best_cached_tokens{0};  ///< the most that any candidate holds
   Nanos expected_wait{0};        ///< prefill work booked there before this request
   Nanos expected_prefill{0};     ///< of the uncached tokens
@@ -91,7 +91,9 @@ struct Decision {
 
   [[nodiscard]] bool routed() const noexcept { return verdict == Verdict::routed; }
   [[nodiscard]] std::span<const ReplicaId> fallbacks() const noexcept { return {fallback_ids.data(), fallback_count}; }
-  [[nodiscard]] Tokens total_cached() const noexcept { return cached_tokens[0] + cached_tokens[1] + cached_tokens[2]; }
+  [[nodiscard]] Tokens total_cached() const noexcept {
+    return cached_tokens[0] + cached_tokens[1] + cached_tokens[2] + cached_tokens[3];
+  }
   [[nodiscard]] Tokens uncached_tokens() const noexcept { return input_tokens - total_cached(); }
   [[nodiscard]] Nanos expected_ttft() const noexcept { return expected_wait + expected_prefill; }
 };

@@ -20,7 +20,8 @@ struct CandidateExplanation {
   std::uint32_t dp_rank = 0;
   bool eligible = true;
   bool chosen = false;
-  std::array<std::int64_t, kTierCount> cached_tokens{};  ///< device; what only host, then only disk adds
+  std::array<std::int64_t, kAllTierCount>
+      cached_tokens{};  ///< device; what only host, then disk, then the shared store adds
   LoadReading load;
   CostTerms cost;                 ///< filled for every candidate, whatever the algorithm
   std::string_view lost_because;  ///< static text; empty for the chosen one

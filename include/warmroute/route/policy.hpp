@@ -73,8 +73,9 @@ struct Policy {
   double hot = 1.0;    ///< strength of the hot-prefix rebate; 0 = off
   Nanos session_bonus =
       milliseconds(20);  ///< what the session's last replica is worth; load beyond it breaks the affinity
-  Nanos host_transfer_per_token{2'000};   ///< loading one token's KV from host memory
-  Nanos disk_transfer_per_token{10'000};  ///< from disk
+  Nanos host_transfer_per_token{2'000};     ///< loading one token's KV from host memory
+  Nanos disk_transfer_per_token{10'000};    ///< from disk
+  Nanos shared_transfer_per_token{20'000};  ///< from a store that all replicas share
 
   // The ring and its bound.
   RingKey ring_key = RingKey::prefix;
@@ -119,6 +120,7 @@ inline Status validate(const Policy& p) {
   require(time(p.session_bonus, seconds(3600)), "session_bonus must lie in 0..1 h");
   require(time(p.host_transfer_per_token, seconds(1)), "host_transfer_per_token must lie in 0..1 s");
   require(time(p.disk_transfer_per_token, seconds(1)), "disk_transfer_per_token must lie in 0..1 s");
+  require(time(p.shared_transfer_per_token, seconds(1)), "shared_transfer_per_token must lie in 0..1 s");
   require(static_cast<int>(p.ring_key) <= 1, "ring_key is not one of prefix, session_or_prefix");
   require(p.ring_key_tokens >= 1 && p.ring_key_tokens <= 1'000'000, "ring_key_tokens must lie in 1..1000000");
   require(p.ring_points >= 1 && p.ring_points <= 4096, "ring_points must lie in 1..4096");

@@ -94,6 +94,8 @@ class Router {
   /// An engine's event: blocks that it named before are on `tier` (too); their content is not named again. returns: how many are known.
   /// errors: stale, unsupported.
   Result<std::size_t> blocks_also_on(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);
+  /// The store that all replicas of that pool share (Tier::shared) is empty: it was wiped or replaced. errors: not_found.
+  Status clear_shared_store(std::string_view pool);
   [[nodiscard]] std::vector<ReplicaRow> replicas() const;
   /// What is known of one replica: its name, address labels, health. Copies. errors: stale.
   [[nodiscard]] Result<ReplicaSpec> replica(ReplicaId id) const;

@@ -16,11 +16,17 @@ inline bool PrefixIndex::admit(ReplicaId r) {
   return true;
 }
 
-inline Status PrefixIndex::store(ReplicaId r, Tier tier, std::span<const BlockHash> path, std::size_t first) {
-  const std::scoped_lock lock(mutex_);
+inline Status PrefixIndex::take(ReplicaId r, Tier tier) {
   if (r.slot >= options_.max_replicas) return refuse(Code::out_of_range, "replica slot at or beyond max_replicas");
+  if (!own(tier)) return refuse(Code::out_of_range, "a shared store is no tier of one replica");
   if (!admit(r)) return refuse(Code::stale, "the replica slot has a newer tenant");
   if (tier != Tier::device) has_lower_.store(true, std::memory_order_release);
+  return {};
+}
+
+inline Status PrefixIndex::store(ReplicaId r, Tier tier, std::span<const BlockHash> path, std::size_t first) {
+  const std::scoped_lock lock(mutex_);
+  if (const Status fine = take(r, tier); !fine) return fine;
   const bool done = tree_.store(r.slot, static_cast<unsigned>(tier), path, first);
   end_change();
   if (!done) return refuse(Code::capacity, "the prefix index is at max_bytes and has nothing older to give up");
@@ -29,7 +35,7 @@ inline Status PrefixIndex::store(ReplicaId r, Tier tier, std::span<const BlockHa
 
 inline std::size_t PrefixIndex::remove(ReplicaId r, Tier tier, std::span<const BlockHash> path, std::size_t first) {
   const std::scoped_lock lock(mutex_);
-  if (r.slot >= options_.max_replicas || r.generation < generations_[r.slot] || !admit(r)) return 0;
+  if (!own(tier) || r.slot >= options_.max_replicas || r.generation < generations_[r.slot] || !admit(r)) return 0;
   const std::size_t removed = tree_.remove(r.slot, static_cast<unsigned>(tier), path, first);
   end_change();
   return removed;
@@ -39,15 +45,27 @@ inline Status PrefixIndex::store_event(ReplicaId r, Tier tier, const EngineHash*
                                        std::span<const EngineHash> ids, std::span<const BlockHash> blocks) {
   const std::scoped_lock lock(mutex_);
   if (ids.size() != blocks.size()) return refuse(Code::invalid_argument, "as many ids as blocks are needed");
-  if (r.slot >= options_.max_replicas) return refuse(Code::out_of_range, "replica slot at or beyond max_replicas");
-  if (!admit(r)) return refuse(Code::stale, "the replica slot has a newer tenant");
+  if (const Status fine = take(r, tier); !fine) return fine;
   detail::EngineIds::Place place;
   if (parent != nullptr) {
     place = tree_.find(r.slot, *parent);
     if (place.node == nullptr) return refuse(Code::not_found, "the parent block is not in the index");
   }
-  if (tier != Tier::device) has_lower_.store(true, std::memory_order_release);
   const bool done = blocks.empty() || tree_.store_below(place, r.slot, static_cast<unsigned>(tier), blocks, 0, ids);
+  end_change();
+  if (!done) return refuse(Code::capacity, "the prefix index is at max_bytes and has nothing older to give up");
+  return {};
+}
+
+inline Status PrefixIndex::store_named(ReplicaId r, Tier tier, std::span<const BlockHash> path, std::size_t first,
+                                       std::span<const EngineHash> ids) {
+  const std::scoped_lock lock(mutex_);
+  if (first > path.size() || ids.size() != path.size() - first)
+    return refuse(Code::invalid_argument, "as many ids as blocks from `first` on are needed");
+  if (const Status fine = take(r, tier); !fine) return fine;
+  names_.assign(first, EngineHash{0});
+  names_.insert(names_.end(), ids.begin(), ids.end());
+  const bool done = tree_.store_below({}, r.slot, static_cast<unsigned>(tier), path, first, names_);
   end_change();
   if (!done) return refuse(Code::capacity, "the prefix index is at max_bytes and has nothing older to give up");
   return {};
@@ -55,7 +73,7 @@ inline Status PrefixIndex::store_event(ReplicaId r, Tier tier, const EngineHash*
 
 inline std::size_t PrefixIndex::remove_event(ReplicaId r, Tier tier, std::span<const EngineHash> ids) {
   const std::scoped_lock lock(mutex_);
-  if (r.slot >= options_.max_replicas || r.generation < generations_[r.slot] || !admit(r)) return 0;
+  if (!own(tier) || r.slot >= options_.max_replicas || r.generation < generations_[r.slot] || !admit(r)) return 0;
   const std::size_t removed = tree_.remove_named(r.slot, static_cast<unsigned>(tier), ids);
   end_change();
   return removed;
@@ -63,7 +81,7 @@ inline std::size_t PrefixIndex::remove_event(ReplicaId r, Tier tier, std::span<c
 
 inline std::size_t PrefixIndex::hold_event(ReplicaId r, Tier tier, std::span<const EngineHash> ids) {
   const std::scoped_lock lock(mutex_);
-  if (r.slot >= options_.max_replicas || r.generation < generations_[r.slot] || !admit(r)) return 0;
+  if (!own(tier) || r.slot >= options_.max_replicas || r.generation < generations_[r.slot] || !admit(r)) return 0;
   if (tier != Tier::device) has_lower_.store(true, std::memory_order_release);
   const std::size_t known = tree_.hold_named(r.slot, static_cast<unsigned>(tier), ids);
   end_change();
@@ -92,6 +110,16 @@ void PrefixIndex::paths_to(ReplicaId r, std::span<const EngineHash> ids, std::ve
     at = place;
   }
   give();
+}
+
+inline bool PrefixIndex::path_to(ReplicaId r, EngineHash id, std::vector<BlockHash>& out) {
+  const std::scoped_lock lock(mutex_);
+  out.clear();
+  if (r.slot >= options_.max_replicas || r.generation != generations_[r.slot]) return false;
+  const detail::EngineIds::Place place = tree_.find(r.slot, id);
+  if (place.node == nullptr) return false;
+  tree_.path_to(place, out);
+  return true;
 }
 
 inline bool PrefixIndex::knows(ReplicaId r, EngineHash id) {

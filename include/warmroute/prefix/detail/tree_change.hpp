@@ -67,7 +67,7 @@ inline bool PrefixTree::name(Node& node, std::uint32_t from, std::span<const Eng
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::uint64_t known = run_of(node).ids()[from + i];
     fresh += known == 0;
-    different += known != 0 && known != static_cast<std::uint64_t>(ids[i]);
+    different += known != 0 && ids[i] != EngineHash{0} && known != static_cast<std::uint64_t>(ids[i]);
   }
   if (different != 0 && aliases_.empty()) aliases_.resize(lanes_);
   if (different != 0 && !aliases_[slot]) aliases_[slot] = std::make_unique<AliasMap>(memory_);

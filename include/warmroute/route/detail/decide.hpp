@@ -8,7 +8,7 @@
 
 namespace warmroute::detail {
 
-/// What a replica that holds nothing of the prompt costs by this router's own books: exactly, or less where the engine told of other
+/// What a replica that holds nothing of the prompt by itself costs by this router's own books: exactly, or less where the engine told of other
 /// routers' requests, which only add to it. Once the best few are known, most of a large fleet ends at this one comparison, and
 /// nothing that could win is skipped: 4 of 1,024 replicas and some twenty on the way to them are priced in full.
 inline std::int64_t cold_cost_at_least(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
@@ -145,8 +145,8 @@ inline Decision decide(const Prepared& p, const Request& r, Scratch& scratch) {
     d.fallback_ids[d.fallback_count++] = p.pool->candidates[ranking.places[i].candidate].id;
   }
   d.input_tokens = Tokens{p.input_tokens};
-  d.cached_tokens = {Tokens{reading.cached_tokens - reading.host_tokens - reading.disk_tokens},
-                     Tokens{reading.host_tokens}, Tokens{reading.disk_tokens}};
+  d.cached_tokens = {Tokens{reading.cached_tokens - reading.host_tokens - reading.disk_tokens - reading.shared_tokens},
+                     Tokens{reading.host_tokens}, Tokens{reading.disk_tokens}, Tokens{reading.shared_tokens}};
   d.best_cached_tokens = Tokens{ranking.most_cached};
   d.expected_wait = Nanos{terms.wait};
   d.expected_prefill = Nanos{terms.prefill};

@@ -19,6 +19,7 @@
 #include "warmroute/route/detail/inflight_prefixes.hpp"
 #include "warmroute/route/detail/placement_queue.hpp"
 #include "warmroute/route/detail/prediction.hpp"
+#include "warmroute/route/detail/shared_store.hpp"
 #include "warmroute/route/detail/ticket_table.hpp"
 #include "warmroute/route/policy.hpp"
 #include "warmroute/types.hpp"
@@ -109,6 +110,7 @@ struct PoolState {
       : name(std::move(pool_name)),
         index(domain, PrefixIndexOptions{.max_replicas = max_replicas, .max_bytes = index_bytes}),
         predicted(domain, max_replicas, index_bytes / 8),
+        shared(domain, index_bytes / 4),
         hot(hot_entries),
         queue(queue_size),
         caches(max_replicas) {}
@@ -116,6 +118,7 @@ struct PoolState {
   std::string name;
   PrefixIndex index;
   PredictedCaches predicted;  // of replicas whose engines report
+  SharedStore shared;         // that all of them can load from
   InflightPrefixes hot;
   RunningMean output_tokens{256'000, 16};
   RunningMean bytes_per_token_milli{4'000'000,

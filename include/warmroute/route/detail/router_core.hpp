@@ -38,6 +38,7 @@ class RouterCore {
   Status blocks_stored(ReplicaId id, const StoredBlocks& stored, Nanos now);
   Result<std::size_t> blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);
   Result<std::size_t> blocks_also_on(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);
+  Status clear_shared_store(std::string_view pool);
   std::vector<ReplicaRow> replicas() const { return table_.copy().rows; }
   Result<ReplicaSpec> replica(ReplicaId id) const;
   Result<ReplicaId> find_replica(std::string_view name, std::uint32_t dp_rank) const;

@@ -68,8 +68,10 @@ inline Status RouterCore::blocks_stored(ReplicaId id, const StoredBlocks& stored
       const auto tokens = stored.token_ids.subspan(at * policy.block_size, n * policy.block_size);
       blocks = {hashes.data(), hash_token_blocks(tokens, policy.block_size, seed, hashes)};
     }
-    const Status done =
-        (*pool)->index.store_event(id, stored.tier, parent ? &*parent : nullptr, stored.ids.subspan(at, n), blocks);
+    const EngineHash* const before = parent ? &*parent : nullptr;
+    const auto ids = stored.ids.subspan(at, n);
+    const Status done = stored.tier == Tier::shared ? (*pool)->shared.store((*pool)->index, id, before, ids, blocks)
+                                                    : (*pool)->index.store_event(id, stored.tier, before, ids, blocks);
     if (done.code() == Code::not_found) bump(counters_.event_orphans, n);
     if (!done) return done;
     bump(counters_.event_blocks_stored, n);
@@ -96,6 +98,11 @@ inline Result<std::size_t> RouterCore::blocks_removed(ReplicaId id, Tier tier, s
   const auto guard = domain_.pin();
   auto pool = reported_pool(topology_.read(guard), id);
   if (!pool) return pool.error();
+  if (tier == Tier::shared) {
+    const std::size_t removed = (*pool)->shared.remove(ids);
+    bump(counters_.event_blocks_removed, removed);
+    return removed;
+  }
   if ((*pool)->predicted.any()) contradict(**pool, id, ids, Nanos{last_now_.load(std::memory_order_relaxed)});
   const std::size_t removed = (*pool)->index.remove_event(id, tier, ids);
   bump(counters_.event_blocks_removed, removed);
@@ -108,7 +115,18 @@ inline Result<std::size_t> RouterCore::blocks_also_on(ReplicaId id, Tier tier, s
   const auto guard = domain_.pin();
   auto pool = reported_pool(topology_.read(guard), id);
   if (!pool) return pool.error();
-  return (*pool)->index.hold_event(id, tier, ids);
+  return tier == Tier::shared ? (*pool)->shared.also((*pool)->index, id, ids)
+                              : (*pool)->index.hold_event(id, tier, ids);
+}
+
+inline Status RouterCore::clear_shared_store(std::string_view pool) {
+  const std::lock_guard lock(control_);
+  for (const auto& p : pools_) {
+    if (p->name != pool) continue;
+    p->shared.clear();
+    return {};
+  }
+  return Error{Code::not_found, "no replica has ever been in pool '" + std::string(pool) + "'", kNoOffset};
 }
 
 }  // namespace warmroute::detail

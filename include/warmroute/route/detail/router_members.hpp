@@ -246,6 +246,7 @@ inline void RouterCore::advance(Nanos now) {
       if (cache.residency != nullptr) cache.residency->advance(now);
     }
     pool->predicted.advance(now);
+    pool->shared.advance();
     pool->index.advance();
   }
   domain_.collect();
@@ -314,8 +315,8 @@ inline Explanation RouterCore::explain(const Request& request, Nanos now) const 
     e.eligible = may_take(p, c, request);
     e.chosen = out.decision.routed() && c.id == out.decision.replica;
     const CostReplica reading = cost_replica(p, *lease, c);
-    e.cached_tokens = {reading.cached_tokens - reading.host_tokens - reading.disk_tokens, reading.host_tokens,
-                       reading.disk_tokens};
+    e.cached_tokens = {reading.cached_tokens - reading.host_tokens - reading.disk_tokens - reading.shared_tokens,
+                       reading.host_tokens, reading.disk_tokens, reading.shared_tokens};
     e.load = read(*c.book);
     e.cost = cost_terms(p, *lease, c);
     e.lost_because = lost_because(p, request, c, e.eligible);
@@ -361,7 +362,7 @@ inline RouterStatistics RouterCore::statistics() const {
     const PrefixIndexStatistics index = pool->index.statistics();
     s.pools.push_back({pool->name, index.blocks, index.memberships, index.bytes, index.max_bytes,
                        static_cast<double>(pool->bytes_per_token()) / 1'000,
-                       static_cast<double>(pool->output_tokens.milli()) / 1'000});
+                       static_cast<double>(pool->output_tokens.milli()) / 1'000, pool->shared.blocks()});
   }
   for (const ReplicaRow& row : topology.rows) {
     ReplicaStatistics r{
@@ -415,6 +416,7 @@ inline Status Router::blocks_stored(ReplicaId id, const StoredBlocks& stored, Na
 inline Result<std::size_t> Router::blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now) {
   return core_->blocks_removed(id, tier, ids, now);
 }
+inline Status Router::clear_shared_store(std::string_view pool) { return core_->clear_shared_store(pool); }
 inline Result<std::size_t> Router::blocks_also_on(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now) {
   return core_->blocks_also_on(id, tier, ids, now);
 }

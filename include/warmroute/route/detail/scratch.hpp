@@ -19,6 +19,8 @@ struct Scratch {
   std::vector<BlockHash> blocks;
   PrefixMatch match;
   PrefixMatch predicted;                       // used while anything is foreseen of replicas whose engines report
+  PrefixMatch in_store;                        // used while there is a store that all replicas can load from
+  std::uint32_t store_blocks = 0;              // of the prompt, leading, in that store
   std::vector<std::uint32_t> filtered;         // indices of candidates, where not all plain ones may be used
   std::span<const std::uint32_t> eligible;     // those, or PoolView::plain
   std::vector<std::int64_t> whole_prefill_ns;  // of the whole prompt, by kind of hardware

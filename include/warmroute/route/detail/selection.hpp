@@ -163,6 +163,9 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
     pool->state->predicted.match(p.path, scratch.predicted, guard);
     scratch.match.raise(scratch.predicted);
   }
+  const SharedStore& shared = pool->state->shared;
+  scratch.store_blocks =
+      shared.any() ? std::min(shared.depth(p.path, scratch.in_store, guard), p.most_blocks) : std::uint32_t{0};
   if (pool->any_slots) look_into_slots(p, scratch, guard);
   prepare_shared(p, scratch);
   const std::int64_t expected = pool->state->output_tokens.milli() / 1'000;
@@ -176,8 +179,10 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
     CostReplica one_request;
     one_request.requests = 1;
     scratch.whole_prefill_ns[k] = whole;
-    const CostTerms idle = cost_of(topology.weights, p.cost, pool->hardware[k], whole, CostReplica{});
-    scratch.cold[k] = {idle.miss - idle.rebate,
+    CostReplica cold;  // holds nothing by itself
+    cold.cached_tokens = cold.shared_tokens = one_request.cached_tokens = p.tokens_of(scratch.store_blocks);
+    const CostTerms idle = cost_of(topology.weights, p.cost, pool->hardware[k], whole, cold);
+    scratch.cold[k] = {idle.miss - idle.rebate + idle.transfer,
                        cost_of(topology.weights, p.cost, pool->hardware[k], whole, one_request).stall};
   }
   p.session = session_key(r.session, r.tenant, pool->name);
@@ -201,6 +206,10 @@ inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const
     out.cached_tokens = p.tokens_of(disk);
     out.host_tokens = p.tokens_of(host - device);
     out.disk_tokens = p.tokens_of(disk - host);
+  }
+  if (const std::int64_t shared = p.tokens_of(scratch.store_blocks); shared > out.cached_tokens) {
+    out.shared_tokens = shared - out.cached_tokens;
+    out.cached_tokens = shared;
   }
   constexpr auto relaxed = std::memory_order_relaxed;
   out.requests = c.book->requests.load(relaxed);
