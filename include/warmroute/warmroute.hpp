@@ -65,4 +65,5 @@
 #include "warmroute/types.hpp"
 #include "warmroute/usage/meter.hpp"
 #include "warmroute/usage/price.hpp"
+#include "warmroute/usage/request_side.hpp"
 #include "warmroute/usage/usage.hpp"

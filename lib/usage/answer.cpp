@@ -142,7 +142,8 @@ void Answer::take_type(const AnswerEvent& event) noexcept {
 }
 
 bool Answer::has_counts() const noexcept {
-  return usage_seen_ || counts_.any_of(mask_of(Field::predicted_n, Field::predicted));
+  const bool timed = counts_.any_of(mask_of(Field::predicted_n, Field::predicted));
+  return dialect_ != Dialect::none && (usage_seen_ || timed);
 }
 
 bool Answer::complete() const noexcept {

@@ -13,13 +13,13 @@ namespace {
 namespace dom = simdjson::dom;
 
 constexpr std::size_t kMostPriceBytes = std::size_t{64} << 20;
-constexpr double kMostRate = 1'000.0;  // USD a token or request: more is no price
+constexpr double kMostUsd = 1'000.0;  // USD a token or request: more is no price
 
 enum class Found : std::uint8_t { none, removed, rate };
 
 /// USD to 1e-15 USD. The file's doubles carry noise (1.0000000000000001e-07): rounding takes it away.
 bool to_femtos(double usd, std::int64_t& femtos) {
-  if (!(usd >= 0) || usd > kMostRate) return false;
+  if (!(usd >= 0) || usd > kMostUsd) return false;
   femtos = static_cast<std::int64_t>(std::llround(usd * 1e15));
   return true;
 }
@@ -61,6 +61,8 @@ void read_bands(dom::array bands, PricePatch& patch) {
     PriceBand band;
     double low = 0;
     double high = 0;
+    // Searches have bands by the number of results.
+    if (item.get(object) == simdjson::SUCCESS && object["range"].error() == simdjson::NO_SUCH_FIELD) continue;
     if (item.get(object) != simdjson::SUCCESS || object["range"].get(range) != simdjson::SUCCESS || range.size() != 2 ||
         !read_double(range.at(0), low) || !read_double(range.at(1), high) || !(low >= 0) || !(high > low) ||
         high > 1e15) {

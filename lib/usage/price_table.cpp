@@ -211,10 +211,10 @@ Status PriceTable::set_self_hosted(const SelfHostedPrice& price) {
   check(price.utilization > 0 && price.utilization <= 1, "utilization is not in (0, 1]");
   const double second = static_cast<double>(price.replica_hour_picos) * 1'000 / 3'600 / price.utilization;
   const auto rate = [&](double per_second) { return second / per_second; };
-  constexpr double kMostFemtos = 1e18;
+  constexpr double kMostEach = 1e18;
   check(!faults.empty() ||
-            (rate(price.input_tokens_per_second) < kMostFemtos && rate(price.output_tokens_per_second) < kMostFemtos &&
-             (price.cached_tokens_per_second == 0 || rate(price.cached_tokens_per_second) < kMostFemtos)),
+            (rate(price.input_tokens_per_second) < kMostEach && rate(price.output_tokens_per_second) < kMostEach &&
+             (price.cached_tokens_per_second == 0 || rate(price.cached_tokens_per_second) < kMostEach)),
         "a token costs more than 1,000 USD");
   if (!faults.empty()) return Error{Code::invalid_argument, "self-hosted price: " + faults, kNoOffset};
   PriceEntry entry;

@@ -80,6 +80,8 @@ const char* SseLines::line_start(const char* p, SseSink& sink) noexcept {
     if (has_data_) {
       has_data_ = false;
       sink.event_end();
+    } else {
+      sink.empty_line();
     }
     return p + 1;
   }

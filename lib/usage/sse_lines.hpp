@@ -14,8 +14,10 @@ class SseSink {
   virtual void whole_event(std::string_view data) noexcept = 0;
   /// A piece of the data of an event; lines after the first are preceded by a piece of one LF.
   virtual void event_piece(std::string_view data) noexcept = 0;
-  /// The event of the pieces so far is over. `consumed`: bytes of the call of feed() up to here.
+  /// The event of the pieces so far is over.
   virtual void event_end() noexcept = 0;
+  /// An empty line, and no data since the one before.
+  virtual void empty_line() noexcept {}
 
  protected:
   ~SseSink() = default;

@@ -70,7 +70,8 @@ class Meter {
   /// returns: true once: when the first token ended in these bytes. A stream's is in the first event with output; of an
   /// answer that is no stream all tokens are generated before its first byte.
   bool feed(std::string_view bytes) noexcept;
-  /// The body ended, or was cut off. An event that is whole but lacks its end is taken. Further bytes are ignored.
+  /// The body ended, or was cut off. An event that is whole but lacks its end is taken: a first token in it is known only
+  /// now, by first_token_end(). Further bytes are ignored.
   void finish() noexcept;
 
   /// What is known so far; after finish() the result. lifetime: of views, until the next call that is not const.
