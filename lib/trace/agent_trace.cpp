@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -104,7 +105,7 @@ class Builder {
       request.arrival_us = start_us;
     } else {
       request.follows = true;
-      request.delay_us = std::min(options_.think_cap_us, static_cast<std::int64_t>(std::max(0.0, think) * 1e6 + 0.5));
+      request.delay_us = std::min<std::int64_t>(options_.think_cap_us, std::llround(std::max(0.0, think) * 1e6));
       WorkloadRequest& before = workload_.requests[behind];
       request.next_sibling = std::exchange(before.first_follower, index);
     }
@@ -167,7 +168,11 @@ Result<Workload> read_agent_trace(const std::string& path, const AgentTraceOptio
       ++number;
       if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
       dom::element element;
-      const auto where = [&](const std::string& why) { return path + ": line " + std::to_string(number) + ": " + why; };
+      const auto where = [&](std::string_view why) {
+        std::string place = path;
+        place.append(": line ").append(std::to_string(number)).append(": ").append(why);
+        return place;
+      };
       if (const auto e = parser.parse(line).get(element); e != simdjson::SUCCESS)
         return broken(Code::invalid_json, where(simdjson::error_message(e)));
       start_us += random.exponential() * 1e6 / options.conversations_per_second;

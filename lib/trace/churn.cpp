@@ -1,6 +1,6 @@
 // Churn as text: what happens to the fleet, and when.
 #include <algorithm>
-#include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "absl/strings/numbers.h"
@@ -28,7 +28,7 @@ struct Words {
   [[nodiscard]] std::optional<std::int64_t> micros(std::size_t i) const {
     double seconds = 0;
     if (i >= words.size() || !absl::SimpleAtod(words[i], &seconds) || !(seconds >= 0 && seconds < 1e9)) return {};
-    return static_cast<std::int64_t>(seconds * 1e6 + 0.5);
+    return std::llround(seconds * 1e6);
   }
   [[nodiscard]] std::optional<std::uint32_t> number(std::size_t i) const {
     std::uint32_t value = 0;

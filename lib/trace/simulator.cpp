@@ -8,7 +8,9 @@
 namespace warmroute::trace {
 
 Result<SimulationFigures> simulate(const SimulationConfig& config, const Workload& workload) {
-  const auto refuse = [](std::string why) { return Error{Code::invalid_argument, "simulation: " + why, kNoOffset}; };
+  const auto refuse = [](const char* why) {
+    return Error{Code::invalid_argument, std::string("simulation: ") + why, kNoOffset};
+  };
   const ReplicaModelConfig& replica = config.replica;
   if (config.replicas < 1 || config.replicas > 16'384) return refuse("between 1 and 16384 replicas");
   if (config.routers < 1 || config.routers > 1'024) return refuse("between 1 and 1024 routers");
@@ -76,7 +78,7 @@ Status Fleet::prepare() {
     state_.models.emplace_back(model_config_);
     ears_.emplace_back(*this, r);
   }
-  if (const Status made = make_routers(); !made) return made;
+  if (Status made = make_routers(); !made) return made;
   for (std::uint32_t i = 0; i < workload_.requests.size(); ++i) {
     if (!workload_.requests[i].follows) roots_.push_back(i);
   }

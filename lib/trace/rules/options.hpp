@@ -29,7 +29,7 @@ class RuleOptions {
 
  private:
   const std::string* find(std::string_view name);
-  void fault(std::string text);
+  void fault(const std::string& text);
   const RuleSpec* spec_;
   std::vector<bool> known_;
   std::string faults_;

@@ -49,7 +49,7 @@ const std::string* RuleOptions::find(std::string_view name) {
   return nullptr;
 }
 
-void RuleOptions::fault(std::string text) { faults_ += (faults_.empty() ? "" : "; ") + text; }
+void RuleOptions::fault(const std::string& text) { faults_ += (faults_.empty() ? "" : "; ") + text; }
 
 double RuleOptions::number(std::string_view name, double fallback, double low, double high) {
   const std::string* text = find(name);
