@@ -29,7 +29,7 @@ class Workloads {
   // Traces: seeds break ties; closed loops: seeds are those of the start times.
   Result<Shared> get(double load, std::int64_t replicas, std::uint64_t seed) {
     const Key key{setup_.kind == Kind::trace ? load : 0, setup_.kind == Kind::trace ? replicas : 0,
-                  setup_.kind == Kind::trace ? 0 : seed};
+                  setup_.kind == Kind::trace && setup_.jitter_us == 0 ? 0 : seed};
     if (const auto it = made_.find(key); it != made_.end()) return it->second;
     auto workload = make(load, replicas, seed);
     if (!workload) return workload.error();
@@ -56,6 +56,10 @@ class Workloads {
       const auto permille = static_cast<std::int64_t>(load * 1000 + 0.5);
       trace::scale_arrivals(workload,
                             trace::speed_permille_for_load(workload, setup_.base.replica.hardware, replicas, permille));
+    }
+    if (setup_.jitter_us > 0) {
+      trace::SplitMix64 random{seed};
+      for (auto& r : workload.requests) r.arrival_us += random.between(0, setup_.jitter_us);
     }
     return workload;
   }

@@ -17,6 +17,7 @@ struct Setup {
   Kind kind = Kind::trace;
   std::string trace;
   std::size_t limit = 0;  ///< records, or conversations
+  std::int64_t jitter_us = 0;  ///< arrivals of a trace come up to so much later, drawn by the seed
   trace::AgentTraceOptions agents;
   trace::HotPrefixOptions hot;
 

@@ -33,6 +33,8 @@ ABSL_FLAG(bool, pin, false, "a conversation keeps its router instead");
 ABSL_FLAG(std::string, churn, "",
           "what happens to the fleet: \"60 remove 3, 90 add, 20 flap 1 5, 100 rolling 0-7 10, 30 speed 2 500\"");
 ABSL_FLAG(std::int64_t, seeds, 3, "runs of each: seeds break ties of traces, and draw start times of closed loops");
+ABSL_FLAG(double, jitter_ms, 0,
+          "traces: arrivals come up to so much later, drawn by the seed: the spread of rules without ties");
 ABSL_FLAG(std::int64_t, threads, 2, "simulations at once");
 ABSL_FLAG(double, rate, 0.1, "agents: conversations that start per second");
 ABSL_FLAG(double, think_cap_s, 60, "agents: longer pauses are cut to this");
@@ -140,6 +142,7 @@ Status set_workload(Setup& setup) {
                  "github.com/kvcache-ai/Mooncake",
                  kNoOffset};
   setup.limit = absl::GetFlag(FLAGS_limit);
+  setup.jitter_us = micros(absl::GetFlag(FLAGS_jitter_ms) / 1e3);
   setup.agents.conversations_per_second = absl::GetFlag(FLAGS_rate);
   setup.agents.think_cap_us = micros(absl::GetFlag(FLAGS_think_cap_s));
   setup.agents.share_system_prompts = absl::GetFlag(FLAGS_share_system_prompts);

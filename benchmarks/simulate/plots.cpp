@@ -63,11 +63,11 @@ class Chart {
     for (std::size_t i = 0; i < lines_.size(); ++i) {
       std::string points;
       for (const auto& [x, y] : lines_[i].points) points += label_of("%.1f,", x_of(x)) + label_of("%.1f ", y_of(y));
-      canvas.raw(std::string("<polyline fill=\"none\" stroke=\"") + replay::colour_of(i) +
+      canvas.raw(std::string("<polyline fill=\"none\" stroke=\"") + replay::colour_of(i + 1) +
                  "\" stroke-width=\"2\" points=\"" + points + "\"/>\n");
       const double at = 402 + 18 * static_cast<double>(i);
       canvas.print("<rect x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"10\" fill=\"%s\"/>\n", box_.x, at - 9,
-                   replay::colour_of(i));
+                   replay::colour_of(i + 1));
       canvas.text(box_.x + 20, at, "start", "", lines_[i].label);
     }
     return canvas.finish();
@@ -92,7 +92,7 @@ class Chart {
     }
     const double step = round_step(high_x_ - low_x_);
     for (double x = std::ceil(low_x_ / step - 1e-9) * step; x <= high_x_ + 1e-9; x += step) {
-      canvas.text(x_of(x), box_.y + box_.height + 18, "middle", "fill=\"#4b5563\"", label_of("%g", x));
+      canvas.text(x_of(x), box_.y + box_.height + 18, "middle", "fill=\"#4b5563\"", label_of("%g", x + 0.0));  // no -0
     }
     canvas.text(box_.x + box_.width, box_.y + box_.height + 34, "end", "fill=\"#4b5563\" font-size=\"11\"",
                 axes_.x_label);

@@ -101,15 +101,18 @@ class PricedRule final : public RoutingRule {
   [[nodiscard]] double cost(const RoutedRequest& request, const ReplicaSight& s, std::size_t replicas) {
     const double unit = options_.in_tokens ? 1.0 / as_real(hw_.per_token_ps) : 1.0;
     double own = prefill(s.matched_tokens, request.input_tokens);
+    double stall = as_real(work(hw_, request, s)) * unit;  // attention included, in either unit
     double wait = options_.in_tokens ? as_real(s.pending_tokens) : as_real(s.pending_ps);
     if (options_.noise > 0) {
-      own *= wobble();
+      const double off = wobble();
+      own *= off;
+      stall *= off;
       wait *= wobble();
     }
     double total = wait + (1.0 + options_.beta) * own;
     if (!shared_.empty())
       total -= (1.0 + options_.beta) * rebate(request, s, as_real(static_cast<std::int64_t>(replicas)));
-    if (options_.gamma > 0) total += options_.gamma * as_real(s.requests) * own;
+    if (options_.gamma > 0) total += options_.gamma * as_real(s.requests) * stall;
     const double expected = (16.0 * 256.0 + output_sum_) / (16.0 + output_count_);
     if (options_.delta > 0) {
       const double step = std::max(as_real(hw_.floor_ps), as_real(hw_.per_token_ps) * as_real(s.requests + 1)) +
