@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "gateway/answer_reader.hpp"
 #include "gateway/client.hpp"
 #include "gateway/ticket_guard.hpp"
 #include "gateway/worker.hpp"
+#include "warmroute/usage/meter.hpp"
 
 namespace warmroute::gateway {
 
@@ -50,7 +50,7 @@ class Exchange {
   Awaitable<std::optional<Failure>> send_and_read_head(const Upstream& upstream, std::optional<Parser>& parser);
   Awaitable<examples::error_code> exchange_heads(const Upstream& upstream, std::optional<Parser>& parser);
   Awaitable<std::optional<Failure>> relay(Choice& choice, Parser& parser);
-  void settle(Choice& choice, Parser& parser, AnswerReader& reader);
+  void settle(Choice& choice, Parser& parser, Meter& meter);
 
   static Failure cancelled();
   Failure not_connected(const examples::error_code& error);

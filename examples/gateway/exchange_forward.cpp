@@ -17,6 +17,16 @@ using examples::into;
 
 constexpr std::uint32_t kMostHeadBytes = 64 * 1024;  // of an answer's head
 
+namespace {
+
+/// What of an answer's usage the router learns from.
+UsageCounts counts_of(const Usage& usage) {
+  return {usage.input_tokens.value_or(kUnknown), usage.cached_input_tokens.value_or(kUnknown),
+          usage.output_tokens.value_or(kUnknown)};
+}
+
+}  // namespace
+
 /// Sends the request to one replica and, if it answers with anything that the client should see, streams that through.
 /// returns: nothing when the client has its answer (or the ticket's end is settled); else what went wrong.
 Awaitable<std::optional<Exchange::Failure>> Exchange::attempt(Choice& choice) {
@@ -93,7 +103,7 @@ Awaitable<error_code> Exchange::exchange_heads(const Upstream& upstream, std::op
 Awaitable<std::optional<Exchange::Failure>> Exchange::relay(Choice& choice, Parser& parser) {
   const std::shared_ptr<Connection> connection = upstream_;
   const bool good = outcome_of_status(parser.get().result_int()) == Outcome::finished;
-  AnswerReader reader(is_event_stream(parser.get()));
+  Meter meter;
   std::array<char, 16'384> piece;
   bool first_seen = false;
   for (;;) {
@@ -118,11 +128,11 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::relay(Choice& choice, Pars
       }
     }
     const std::string_view bytes{piece.data(), got};
-    if (good && reader.feed(bytes)) {
+    if (good && meter.feed(bytes)) {
       first_seen = true;
       choice.ticket.first_token();
     }
-    if (parser.is_done()) settle(choice, parser, reader);
+    if (parser.is_done()) settle(choice, parser, meter);
     if (!client_.begun() && (got != 0 || parser.is_done())) {
       if (worker_.shared.stopping) client_.close_after_answer();
       const std::int64_t expected = choice.decision.routed() ? choice.decision.total_cached().value : -1;
@@ -138,10 +148,11 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::relay(Choice& choice, Pars
 }
 
 /// The model server's answer is whole. The books are settled before the client has it all and may ask again.
-void Exchange::settle(Choice& choice, Parser& parser, AnswerReader& reader) {
+void Exchange::settle(Choice& choice, Parser& parser, Meter& meter) {
   const Outcome outcome = outcome_of_status(parser.get().result_int());
   if (outcome == Outcome::finished) {
-    choice.ticket.finish(reader.finish());
+    meter.finish();
+    choice.ticket.finish(counts_of(meter.report().usage));
   } else {
     choice.ticket.fail(outcome);
   }

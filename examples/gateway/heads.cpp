@@ -82,11 +82,4 @@ Nanos retry_after_of(const ResponseHead& head) noexcept {
   return seconds(std::clamp<std::int64_t>(value, 0, kMost));
 }
 
-bool is_event_stream(const ResponseHead& head) noexcept {
-  constexpr std::string_view kType = "text/event-stream";
-  const auto type = head[http::field::content_type];
-  return type.size() >= kType.size() &&
-         beast::iequals(type.substr(0, kType.size()), beast::string_view(kType.data(), kType.size()));
-}
-
 }  // namespace warmroute::gateway

@@ -31,6 +31,5 @@ ResponseHead client_head(const ResponseHead& head, std::string_view replica, std
 [[nodiscard]] bool worth_a_retry(unsigned status) noexcept;
 /// returns: what Retry-After asks for in seconds, within bounds; a second when there is none.
 [[nodiscard]] Nanos retry_after_of(const ResponseHead& head) noexcept;
-[[nodiscard]] bool is_event_stream(const ResponseHead& head) noexcept;
 
 }  // namespace warmroute::gateway

@@ -183,8 +183,9 @@ void AnswerStream::event_piece(std::string_view data) noexcept {
     const char* const end = data.data() + data.size();
     const char* p = sieve_.feed(data.data(), end);
     if (sieve_.whole() && !trim({p, static_cast<std::size_t>(end - p)}).empty()) {
-      event_is_json_ = false;  // something follows the object: it is none
-      word_size_ = 0;
+      event_is_json_ = false;  // something follows the object: it is none, and no other word either
+      word_[0] = '?';
+      word_size_ = 1;
     }
     return;
   }
@@ -248,6 +249,7 @@ void AnswerStream::finish() noexcept {
     answer_.take(event_, false);
   } else if (framing_ == Framing::events && !first_in_event_) {
     // Browsers drop an event without its empty line. It may hold the only counts, so it is taken if it is whole.
+    piece_begin_ = fed_ - lines_.consumed();  // it ends with the body
     if (!event_is_json_ || sieve_.whole()) {
       if (event_is_json_ || trim({word_.data(), word_size_}) == kDone) event_end();
     }

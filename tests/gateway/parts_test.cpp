@@ -1,7 +1,6 @@
 // The gateway's small parts, each alone.
 #include <gtest/gtest.h>
 
-#include "gateway/answer_reader.hpp"
 #include "gateway/config.hpp"
 #include "gateway/heads.hpp"
 #include "gateway/retry_budget.hpp"
@@ -9,84 +8,6 @@
 
 namespace warmroute::gateway {
 namespace {
-
-/// Feeds text in pieces of `step` bytes. returns: after how many bytes the first token was seen; 0 = never.
-std::size_t feed(AnswerReader& reader, std::string_view text, std::size_t step) {
-  std::size_t first = 0;
-  for (std::size_t at = 0; at < text.size(); at += step) {
-    if (reader.feed(text.substr(at, step))) first = std::min(text.size(), at + step);
-  }
-  return first;
-}
-
-TEST(AnswerReader, FindsTheUsageOfAPlainAnswerHoweverItIsCut) {
-  const std::string text =
-      R"({"a":{"usage":{"prompt_tokens":1}},"s":"\"usage\":{\"prompt_tokens\":2}","l":[{"usage":3}],)"
-      R"("usage" : {"prompt_tokens":40,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":32}} ,"z":"usage"})";
-  for (std::size_t step = 1; step <= text.size(); ++step) {
-    AnswerReader reader(false);
-    EXPECT_EQ(feed(reader, text, step), std::min(step, text.size()));
-    const UsageCounts usage = reader.finish();
-    EXPECT_EQ(usage.input_tokens, 40) << step;
-    EXPECT_EQ(usage.output_tokens, 5);
-    EXPECT_EQ(usage.cached_tokens, 32);
-  }
-}
-
-TEST(AnswerReader, UnknownIsNotZero) {
-  for (const char* text : {"", "{}", "[1]", R"({"usage":null})", R"({"usage":{"prompt_tokens":"4"}})", "<html>"}) {
-    AnswerReader reader(false);
-    reader.feed(text);
-    const UsageCounts usage = reader.finish();
-    EXPECT_EQ(usage.input_tokens, kUnknown) << text;
-    EXPECT_EQ(usage.cached_tokens, kUnknown) << text;
-    EXPECT_EQ(usage.output_tokens, kUnknown) << text;
-  }
-}
-
-TEST(AnswerReader, SeesTheFirstTokenOfEveryApi) {
-  const std::string role = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\r\n\r\n";
-  for (const std::string event :
-       {R"({"choices":[{"delta":{"content":"a"}}]})", R"({"choices":[{"delta":{"reasoning_content":"a"}}]})",
-        R"({"choices":[{"delta":{"tool_calls":[{}]}}]})", R"({"choices":[{"text":"a"}]})",
-        R"({"type":"response.output_text.delta","delta":"a"})", R"({"type":"content_block_delta","delta":{}})"}) {
-    for (const std::size_t step : {std::size_t{1}, std::size_t{7}, std::size_t{4096}}) {
-      AnswerReader reader(true);
-      EXPECT_EQ(feed(reader, role, step), 0u);
-      EXPECT_NE(feed(reader, "event: x\ndata: " + event + "\n\n", step), 0u) << event;
-      EXPECT_EQ(feed(reader, "data: " + event + "\n\n", step), 0u) << "only once";
-    }
-  }
-}
-
-TEST(AnswerReader, TakesTheUsageOfAStreamFromItsEventsAndNotFromText) {
-  AnswerReader reader(true);
-  reader.feed("data: {\"choices\":[{\"delta\":{\"content\":\"\\\"usage\\\":{\\\"prompt_tokens\\\":1}\"}}]}\n\n");
-  reader.feed("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n");
-  EXPECT_EQ(reader.finish().input_tokens, 9);
-}
-
-TEST(AnswerReader, AddsAnthropicsCountsUpAndKeepsThemOverTheZerosAtTheEnd) {
-  AnswerReader reader(true);
-  reader.feed(
-      "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":10,"
-      "\"cache_read_input_tokens\":100,\"cache_creation_input_tokens\":5,\"output_tokens\":1}}}\n\n");
-  reader.feed(
-      "event: message_delta\ndata: "
-      "{\"type\":\"message_delta\",\"usage\":{\"input_tokens\":0,\"output_tokens\":20}}\n\n");
-  const UsageCounts usage = reader.finish();
-  EXPECT_EQ(usage.input_tokens, 115);
-  EXPECT_EQ(usage.cached_tokens, 100);
-  EXPECT_EQ(usage.output_tokens, 20);
-}
-
-TEST(AnswerReader, SkipsAnEventThatIsTooLargeAndReadsOn) {
-  AnswerReader reader(true);
-  reader.feed("data: {\"choices\":[{\"delta\":{\"content\":\"");
-  for (int i = 0; i < 100; ++i) reader.feed(std::string(50'000, 'x'));
-  reader.feed("\"}}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":9}}");
-  EXPECT_EQ(reader.finish().input_tokens, 9);
-}
 
 TEST(RetryBudget, GivesATenthOfTheTrafficAndWhatItStartedWith) {
   RetryBudget budget(10, 3, 5);

@@ -242,8 +242,8 @@ TEST(Meter, KnowsJsonAsWellAsAParser) {
 }
 
 TEST(Meter, OneMalformedEventDoesNotStopTheReading) {
-  for (const char* bad :
-       {"{\"choices\":[{\"delta\":{\"content\":\"x\"", "not json", "{} {}", "[1,2", "\"usage\"", "17"}) {
+  for (const char* bad : {"{\"choices\":[{\"delta\":{\"content\":\"x\"", "not json", "{} {}", "{}}\ndata: [DONE]",
+                          "{}\ndata: [DONE]", "[1,2", "\"usage\"", "17"}) {
     const std::string stream =
         event(R"({"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]})") + event(bad) +
         event(R"({"choices":[],"usage":{"prompt_tokens":31,"completion_tokens":6}})") + event("[DONE]");
@@ -373,6 +373,18 @@ TEST(Meter, SeesTheFirstTokenOfEveryApi) {
       EXPECT_GE(seen, *meter.first_token_end());
       EXPECT_LT(seen, *meter.first_token_end() + step);
     }
+  }
+}
+
+TEST(Meter, AFirstTokenInAnEventWithoutItsEndIsKnownAtTheEnd) {
+  const std::string stream = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\nid: 7";
+  for (const std::size_t step : {std::size_t{1}, std::size_t{5}, std::size_t{500}}) {
+    Meter meter;
+    for (std::size_t at = 0; at < stream.size(); at += step)
+      EXPECT_FALSE(meter.feed(std::string_view(stream).substr(at, step)));
+    EXPECT_EQ(meter.first_token_end(), std::nullopt);
+    meter.finish();
+    EXPECT_EQ(meter.first_token_end(), stream.size());
   }
 }
 
