@@ -1,4 +1,4 @@
-// Bytes of answers through the meter: content events of several APIs, events with counts, plain bodies.
+// Bytes of answers through the meter: content events of several APIs, events with counts, plain bodies. What comes after: costs.
 // Args of streams: bytes per feed(), 0 = one event each.
 #include <benchmark/benchmark.h>
 
@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "warmroute/usage/meter.hpp"
+#include "warmroute/usage/price.hpp"
+#include "warmroute/usage/request_side.hpp"
 
 namespace {
 
@@ -119,14 +121,15 @@ void BM_UsageEvent(benchmark::State& state) {
   std::string other = text;
   other.replace(other.find("210"), 3, "211");  // else the second one is known already
   other.replace(other.find("5330"), 4, "5331");
+  const bool with_report = state.range(0) != 0;
   bool odd = false;
   for (auto _ : state) {
     meter.feed(odd ? text : other);
     odd = !odd;
-    benchmark::DoNotOptimize(meter.report());
+    if (with_report) benchmark::DoNotOptimize(meter.report());
   }
 }
-BENCHMARK(BM_UsageEvent)->Name("usage_event_and_report");
+BENCHMARK(BM_UsageEvent)->Name("usage_event")->ArgName("report")->Arg(0)->Arg(1);
 
 std::string chat_body(std::size_t bytes) {
   std::string content;
@@ -156,5 +159,47 @@ void BM_Body(benchmark::State& state) {
 }
 BENCHMARK(BM_Body<chat_body>)->Name("body/chat")->Arg(1'024)->Arg(32'768);
 BENCHMARK(BM_Body<embeddings_body>)->Name("body/embeddings")->Arg(32'768);
+
+/// The way out of a stream whose usage chunk is to be hidden.
+void BM_Filter(benchmark::State& state) {
+  const auto pieces = pieces_of(Kind::chat, 0);
+  std::size_t bytes = 0;
+  for (const std::string& piece : pieces) bytes += piece.size();
+  warmroute::UsageChunkFilter filter;
+  std::string out;
+  for (auto _ : state) {
+    filter.reset();
+    for (const std::string& piece : pieces) {
+      out.clear();
+      filter.feed(piece, out);
+      benchmark::DoNotOptimize(out.data());
+    }
+  }
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * bytes));
+}
+BENCHMARK(BM_Filter)->Name("usage_chunk_filter/chat");
+
+/// A request's cost among 5,000 models: the name as it is, and one that is found without its date.
+void BM_Cost(benchmark::State& state) {
+  std::string json = "{";
+  for (int i = 0; i < 5'000; ++i) {
+    json += (i == 0 ? "\"model-" : ",\"model-") + std::to_string(i) +
+            R"(":{"input_cost_per_token":1e-6,"output_cost_per_token":4e-6,"cache_read_input_token_cost":1e-7,)"
+            R"("input_cost_per_token_above_200k_tokens":2e-6,"output_cost_per_token_above_200k_tokens":6e-6,)"
+            R"("input_cost_per_token_priority":4e-6,"output_cost_per_token_priority":8e-6}})";
+    json.pop_back();
+  }
+  json += "}";
+  const auto table = warmroute::PriceTable::from_json(json);
+  if (!table) return state.SkipWithError("no table");
+  warmroute::UsageReport report;
+  report.usage.input_tokens = 5'120;
+  report.usage.cached_input_tokens = 4'864;
+  report.usage.output_tokens = 210;
+  report.service_tier = "default";
+  report.model = state.range(0) == 0 ? "model-2500" : "model-2500-2026-01-31";
+  for (auto _ : state) benchmark::DoNotOptimize(table->cost(report));
+}
+BENCHMARK(BM_Cost)->Name("cost")->Arg(0)->Arg(1);
 
 }  // namespace

@@ -103,7 +103,7 @@ struct OtherLine {
 
 /// What Anthropic's `iterations` add to the top-level counts. Replaced as a whole.
 struct Iterations {
-  static constexpr std::size_t kMostLines = 8;
+  static constexpr std::size_t kMostLines = 4;
   bool said = false;
   bool compacted = false;
   std::int64_t input = 0, cached = 0, write = 0, output = 0;  // of compactions, each count as Anthropic spells it

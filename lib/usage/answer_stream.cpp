@@ -1,6 +1,8 @@
 // See answer_stream.hpp.
 #include "usage/answer_stream.hpp"
 
+#include <new>
+
 #include "usage/json_scan.hpp"
 
 namespace warmroute::usage {
@@ -20,9 +22,8 @@ std::string_view trim(std::string_view text) {
 void AnswerStream::reset(const MeterOptions& options) noexcept {
   answer_.reset(options);
   event_.clear();
-  inner_.clear();
+  sieve_.give_bytes_to(nullptr);
   lines_.reset();
-  frames_.reset();
   framing_ = Framing::unknown;
   finished_ = in_element_ = array_over_ = event_is_json_ = false;
   mark_possible_ = first_in_event_ = frame_is_event_ = true;
@@ -70,6 +71,19 @@ std::string_view AnswerStream::detect(std::string_view bytes) noexcept {
 void AnswerStream::begin(Framing found) noexcept {
   framing_ = found;
   if (found == Framing::plain) sieve_.begin();
+  if (found != Framing::frames || make_reader()) return;
+  answer_.flag(UsageAnomaly::too_large);
+  framing_ = Framing::unreadable;
+}
+
+/// returns: whether there is memory for it.
+bool AnswerStream::make_reader() noexcept {
+  if (reader_ == nullptr) reader_.reset(new (std::nothrow) FrameReader);
+  if (reader_ == nullptr) return false;
+  reader_->frames.reset();
+  reader_->inner.clear();
+  sieve_.give_bytes_to(&reader_->inner);
+  return true;
 }
 
 bool AnswerStream::feed(std::string_view bytes) noexcept {
@@ -96,9 +110,9 @@ void AnswerStream::read(std::string_view bytes) noexcept {
     case Framing::events: return lines_.feed(bytes, *this);
     case Framing::array: return read_array(bytes);
     case Framing::frames:
-      frames_.feed(bytes, *this);
-      if (frames_.bad_crc()) answer_.flag(UsageAnomaly::bad_crc);
-      if (frames_.too_large()) answer_.flag(UsageAnomaly::too_large);
+      reader_->frames.feed(bytes, *this);
+      if (reader_->frames.bad_crc()) answer_.flag(UsageAnomaly::bad_crc);
+      if (reader_->frames.too_large()) answer_.flag(UsageAnomaly::too_large);
       return;
     default: return;
   }
@@ -150,7 +164,8 @@ void AnswerStream::whole_event(std::string_view data) noexcept {
     return answer_.flag(sieve_.too_deep() ? UsageAnomaly::too_large : UsageAnomaly::malformed_event);
   if (event_.output()) output_seen(lines_.consumed());
   commit(event_);
-  if (shape != nullptr) learn_shape(data);
+  // Counts that are in every event are other ones in each.
+  if (shape != nullptr && !event_.usage_seen()) learn_shape(data);
 }
 
 bool AnswerStream::same_as_before(std::string_view data) noexcept {
@@ -219,7 +234,7 @@ void AnswerStream::output_seen(std::size_t end_in_piece) noexcept {
 
 void AnswerStream::frame_begin(bool is_event) noexcept {
   frame_is_event_ = is_event;
-  inner_.clear();
+  reader_->inner.clear();
   sieve_.begin();
 }
 
@@ -229,9 +244,10 @@ void AnswerStream::frame_end(bool intact) noexcept {
   if (!intact) return;
   if (!frame_is_event_) return answer_.failed();
   if (!sieve_.whole()) return;  // an empty payload, or none of JSON: nothing was said
-  if (event_.output() || (inner_.whole() && inner_.event().output())) output_seen(frames_.consumed());
+  const Inner& inner = reader_->inner;
+  if (event_.output() || (inner.whole() && inner.event().output())) output_seen(reader_->frames.consumed());
   commit(event_);
-  if (inner_.whole()) commit(inner_.event());
+  if (inner.whole()) commit(inner.event());
 }
 
 UsageReport AnswerStream::report() const noexcept {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -40,6 +41,12 @@ class Inner final : public ByteSink {
   bool used_ = false;
 };
 
+/// What only AWS event streams need.
+struct FrameReader {
+  AwsFrames frames;
+  Inner inner;
+};
+
 class AnswerStream : SseSink, AwsSink {
  public:
   explicit AnswerStream(const MeterOptions& options) noexcept { reset(options); }
@@ -67,6 +74,7 @@ class AnswerStream : SseSink, AwsSink {
 
   std::string_view detect(std::string_view bytes) noexcept;
   void begin(Framing framing) noexcept;
+  bool make_reader() noexcept;
   void read(std::string_view bytes) noexcept;
   void read_array(std::string_view bytes) noexcept;
   bool same_as_before(std::string_view data) noexcept;
@@ -76,10 +84,9 @@ class AnswerStream : SseSink, AwsSink {
 
   Answer answer_;
   AnswerEvent event_;
-  Inner inner_;
-  JsonSieve sieve_{event_, &inner_};
+  JsonSieve sieve_{event_};
   SseLines lines_;
-  AwsFrames frames_;
+  std::unique_ptr<FrameReader> reader_;  // made with the first such stream: 6 KiB that few answers need
   Framing framing_ = Framing::unknown;
   bool finished_ = false;
   bool mark_possible_ = true;  // the first bytes may be a byte order mark

@@ -26,8 +26,9 @@ class ByteSink {
 
 class JsonSieve {
  public:
-  /// `bytes`: null where such members are to be skipped.
-  explicit JsonSieve(AnswerEvent& event, ByteSink* bytes = nullptr) noexcept : event_(event), bytes_(bytes) {}
+  explicit JsonSieve(AnswerEvent& event) noexcept : event_(event) {}
+  /// Members that hold base64 are skipped unless somebody takes them.
+  void give_bytes_to(ByteSink* bytes) noexcept { bytes_ = bytes; }
 
   /// A new object. Clears the event. `shape`, if any, learns which values were skipped; only for objects that are fed in
   /// one piece.
@@ -89,7 +90,7 @@ class JsonSieve {
   void fail() noexcept { state_ = State::failed; }
 
   AnswerEvent& event_;
-  ByteSink* const bytes_;
+  ByteSink* bytes_ = nullptr;
   EventShape* shape_ = nullptr;
   State state_ = State::value;
   Member member_{};
