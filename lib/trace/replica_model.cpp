@@ -22,12 +22,13 @@ constexpr std::int64_t kPicosPerMicro = 1'000'000;
 // 70b), b and k follow from FLOP/s and memory bandwidth.
 // H200: the H100's arithmetic (a, b) with 141 GB at 4.8 TB/s instead of 80 GB at 3.35 (NVIDIA data sheets), so k and
 // the part of F that reads weights are 0.70 of the H100's: 8b 16 GB / 4.8 TB/s = 3.3 of 4.8 ms, 70b 17.6 GB a GPU = 3.7
-// of 5.3 ms. KV at 0.9 of memory less the weights: (127 - 16) / (72 - 16) and (1,015 - 141) / (576 - 141) of the H100's.
+// of 5.3 ms. KV at 0.9 of memory less the weights: (127 - 16) / (72 - 16) and (1,015 - 141) / (576 - 141) of the
+// H100's.
 // moe-dp8-h200: one of 8 data-parallel ranks of a DeepSeek-V3-like model (671e9 parameters in FP8, 37e9 active, 61
 // layers) on 8 H200. F: at a batch of some hundred tokens every expert is read, 84 GB a GPU / 4.8 TB/s = 17.5 ms, and
-// 2 x 61 all-to-alls of 60 us. a: 52,300 input tokens/s on 8 H100 published by LMSYS (2025-05) = 0.153 ms per token and
-// rank. b: 128 heads x (192 + 128) x 2 x 61 = 5.0 MFLOP a pair at 0.4 PFLOP/s. k: 576 values x 2 bytes x 61 = 70 KB of
-// KV a token, at 70 % of 4.8 TB/s. KV: 127 GB less 84 of experts and 10 of attention = 33 GB.
+// 2 x 61 all-to-alls of 60 us. a: 52,300 input tokens/s per 8 H100 (lmsys.org/blog/2025-05-05-large-scale-ep) = 0.153
+// ms per token and rank. b: 128 heads x (192 + 128) x 2 x 61 = 5.0 MFLOP a pair at 0.4 PFLOP/s. k: 576 values x 2 bytes
+// x 61 = 70 KB of KV a token, at 70 % of 4.8 TB/s. KV: 127 GB less 84 of experts and 10 of attention = 33 GB.
 // Prices are an assumption, 1.80, 3 and 3.80 dollars a GPU-hour, the order of today's on-demand lists: overwrite them.
 constexpr std::array<HardwareProfile, 7> kProfiles{{
     {"8b-a100", 9'700'000'000, 67'000'000, 2'800, 90'000, 1'000'000'000, 404'480, 180, 1},
