@@ -3,6 +3,7 @@
 /// Invariant: every booked amount is released exactly once, by the ticket that booked it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -111,9 +112,22 @@ struct alignas(64) LoadBook {
   std::atomic<std::int64_t> pending_ns{0};        ///< the same as prefill time at the replica's rates
   std::atomic<std::int64_t> context_tokens{0};    ///< input tokens of the requests in flight
   std::atomic<std::int64_t> decoding{0};          ///< in flight with first token out
-  std::atomic<std::int64_t> foreign_requests{0};  ///< what the engine reported beyond this router's own, at signal time
-  std::atomic<std::int64_t> foreign_waiting{0};   ///< of those, in its queue
+  std::atomic<std::int32_t> foreign_requests{0};  ///< what the engine reported beyond this router's own, at signal time
+  std::atomic<std::int32_t> foreign_waiting{0};   ///< of those, in its queue
   std::atomic<std::int64_t> signals_at{0};        ///< ns; 0 = never
+  std::atomic<std::int64_t> prefill_since{
+      0};  ///< ns; when a prompt's turn came last: at a first token, or when one came to nobody before it
+
+  /// returns: prefill work that is still to do, ns. Engines take prompts in turn, so the first of them has been worked on since the last
+  /// first token; how much of it is done is not known until its own: no more than the mean of the prompts there is counted.
+  [[nodiscard]] std::int64_t pending_at(std::int64_t now) const noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    const std::int64_t pending = pending_ns.load(relaxed);
+    const std::int64_t prompts = requests.load(relaxed) - decoding.load(relaxed);
+    if (prompts <= 0) return pending;
+    const std::int64_t worked = std::max<std::int64_t>(0, now - prefill_since.load(relaxed));
+    return pending - std::min(worked, pending / prompts);
+  }
 };
 static_assert(sizeof(LoadBook) == 64);
 

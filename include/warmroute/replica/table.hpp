@@ -239,8 +239,8 @@ class ReplicaTable {
     LoadBook& book = books_[slot];
     const std::int64_t own = book.requests.load(std::memory_order_relaxed);
     const std::int64_t foreign = std::max<std::int64_t>(0, running + waiting - own);
-    book.foreign_requests.store(foreign, std::memory_order_relaxed);
-    book.foreign_waiting.store(std::min(foreign, waiting), std::memory_order_relaxed);
+    book.foreign_requests.store(static_cast<std::int32_t>(foreign), std::memory_order_relaxed);
+    book.foreign_waiting.store(static_cast<std::int32_t>(std::min(foreign, waiting)), std::memory_order_relaxed);
     book.signals_at.store(now.value, std::memory_order_relaxed);
   }
 

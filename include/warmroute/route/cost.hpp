@@ -7,11 +7,12 @@
 /// ctx their input tokens; E[out] expected output tokens; F, a, k the replica's rates. beta prices the delay that a miss
 /// puts on later requests, gamma the stall that this prefill puts on the requests running there, delta this request's own decode.
 /// The rebate spreads hot prefixes: a missing block that p >= 2 requests in flight contain is charged 1/(1 + hot*p/N) of its
-/// work, since a copy here will serve p/N of them. Measured on the public conversation trace in a discrete-event fleet
-/// (8 replicas, utilisation 0.9), this sum has the lowest end-to-end time of 20 published rules; beta 0..2, gamma 0.05..0.3 and
-/// delta 0.3..1 are flat. Within that plateau gamma 0.2 is the default: with 50 agents on one prompt and 8 replicas it keeps the
-/// most loaded replica at 1.19x the mean instead of 1.28x at equal TTFT (10 seeds, tests/route/scenario_test.cpp).
-/// Without the rebate 50 agents on one 16k prompt take 44 s instead of 7.8 s.
+/// work, since a copy here will serve p/N of them. W counts the first prompt's work as done at the rate at which time passes (LoadBook).
+///
+/// Constants: measured over the public conversation trace in a discrete-event fleet (benchmarks/README.md, "Policies"). beta 0.5..1.5 and
+/// delta 0.25..0.6 are flat. gamma trades: at 0.2 the mean end-to-end time is 2 % lower, but the p99 of TTFT is 15 % higher at utilisation
+/// 0.9 and 2.5 times as high at 1.1, since whoever holds long prompts is waited for. hot 2 keeps 50 agents with one prompt at 1.05x the mean
+/// on the busiest of 8 replicas (1: 1.35x); without the rebate all of them stay on one.
 ///
 /// All terms are integers in nanoseconds: no libm, no floating point, equal inputs give equal costs on every machine.
 #pragma once

@@ -67,10 +67,10 @@ struct Policy {
   Algorithm algorithm = Algorithm::cost;
 
   // The cost formula: units of thousandths are derived from these.
-  double beta = 1.0;   ///< what a miss costs those who come later, as a multiple of its prefill time
-  double gamma = 0.2;  ///< share of a prefill's time by which it stalls each request running there
-  double delta = 0.5;  ///< weight of this request's own decode time
-  double hot = 1.0;    ///< strength of the hot-prefix rebate; 0 = off
+  double beta = 1.0;     ///< what a miss costs those who come later, as a multiple of its prefill time
+  double gamma = 0.045;  ///< share of a prefill's time by which it stalls each request running there
+  double delta = 0.5;    ///< weight of this request's own decode time
+  double hot = 2.0;      ///< strength of the hot-prefix rebate; 0 = off
   Nanos session_bonus =
       milliseconds(20);  ///< what the session's last replica is worth; load beyond it breaks the affinity
   Nanos host_transfer_per_token{2'000};     ///< loading one token's KV from host memory

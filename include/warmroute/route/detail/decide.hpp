@@ -15,7 +15,7 @@ inline std::int64_t cold_cost_at_least(const Prepared& p, const Scratch& scratch
   constexpr auto relaxed = std::memory_order_relaxed;
   const Scratch::Cold& cold = scratch.cold[c.hardware];
   const std::int64_t requests = std::min(c.book->requests.load(relaxed), kMaxRequests);
-  return c.book->pending_ns.load(relaxed) + cold.fixed_ns + cold.stall_ns * requests +
+  return c.book->pending_at(p.now.value) + cold.fixed_ns + cold.stall_ns * requests +
          decode_ns(p.topology->weights, p.cost, p.pool->hardware[c.hardware], requests,
                    c.book->context_tokens.load(relaxed));
 }

@@ -222,7 +222,8 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
 
   LoadBook& book = table_.book(d.replica.slot);
   constexpr auto relaxed = std::memory_order_relaxed;
-  book.requests.fetch_add(1, relaxed);
+  const std::int64_t there = book.requests.fetch_add(1, relaxed);
+  if (there == book.decoding.load(relaxed)) book.prefill_since.store(now.value, relaxed);  // no prompt before this one
   book.pending_tokens.fetch_add(slot.uncached_tokens, relaxed);
   book.pending_ns.fetch_add(slot.pending_ns, relaxed);
   book.context_tokens.fetch_add(slot.input_tokens, relaxed);
@@ -423,6 +424,7 @@ inline bool RouterCore::first_token(Ticket ticket, Nanos now) {
   book.pending_tokens.fetch_sub(slot->uncached_tokens, std::memory_order_relaxed);
   book.pending_ns.fetch_sub(slot->pending_ns, std::memory_order_relaxed);
   book.decoding.fetch_add(1, std::memory_order_relaxed);
+  book.prefill_since.store(now.value, std::memory_order_relaxed);  // the next one's turn
   note_match(*slot);
   counters_.observed_ttft.observe(std::max<std::int64_t>(0, now.value - slot->routed_at));
   counters_.predicted_ttft.observe(slot->expected_wait_ns + slot->pending_ns);
@@ -448,6 +450,7 @@ inline void RouterCore::release_load(const TicketSlot& slot, TicketPhase was) no
   if (was == TicketPhase::prefill) {
     book.pending_tokens.fetch_sub(slot.uncached_tokens, relaxed);
     book.pending_ns.fetch_sub(slot.pending_ns, relaxed);
+    book.prefill_since.store(last_now_.load(relaxed), relaxed);  // whose turn it was is not known
   } else {
     book.decoding.fetch_sub(1, relaxed);
   }

@@ -144,7 +144,7 @@ inline void look_into_slots(const Prepared& p, Scratch& scratch, const EpochDoma
     if (seen == nullptr || seen->id != c.id) continue;
     const std::int64_t found = seen->cache.would_find({p.path, p.input_tokens, p.tokens_per_block_milli});
     const std::int64_t blocks = p.tokens_per_block_milli > 0 ? found * 1'000 / p.tokens_per_block_milli : 0;
-    scratch.match.set(c.id.slot, static_cast<std::uint32_t>(std::min<std::int64_t>(blocks, p.path.size())));
+    scratch.match.set(c.id.slot, static_cast<std::uint32_t>(std::min(blocks, static_cast<std::int64_t>(p.path.size()))));
   }
 }
 
@@ -213,7 +213,7 @@ inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const
   }
   constexpr auto relaxed = std::memory_order_relaxed;
   out.requests = c.book->requests.load(relaxed);
-  out.pending_ns = c.book->pending_ns.load(relaxed);
+  out.pending_ns = c.book->pending_at(p.now.value);
   out.context_tokens = c.book->context_tokens.load(relaxed);
   const std::int64_t at = c.book->signals_at.load(relaxed);
   if (at != 0 && p.now.value - at <= p.topology->policy.signals_max_age.value) {
@@ -221,7 +221,7 @@ inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const
     const std::int64_t foreign = c.book->foreign_requests.load(relaxed);
     const std::int64_t own = std::max<std::int64_t>(1, out.requests);
     out.context_tokens += foreign * (out.context_tokens / own);
-    const std::int64_t waiting = std::min(c.book->foreign_waiting.load(relaxed), kMaxRequests);
+    const std::int64_t waiting = std::min<std::int64_t>(c.book->foreign_waiting.load(relaxed), kMaxRequests);
     out.pending_ns += waiting * scratch.whole_prefill_ns[c.hardware];
     out.requests += foreign;
   }
