@@ -94,7 +94,7 @@ void BM_Stream(benchmark::State& state) {
     meter.finish();
     benchmark::DoNotOptimize(meter.report());
   }
-  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * bytes));
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
   state.counters["ns_per_event"] = benchmark::Counter(static_cast<double>(state.iterations()) * kEvents * 1e-9,
                                                       benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
   state.counters["event_bytes"] = static_cast<double>(bytes) / kEvents;
@@ -155,7 +155,7 @@ void BM_Body(benchmark::State& state) {
   const std::string body = make(static_cast<std::size_t>(state.range(0)));
   Meter meter;
   for (auto _ : state) benchmark::DoNotOptimize(warmroute::read_usage(meter, body));
-  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * body.size()));
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(body.size()));
 }
 BENCHMARK(BM_Body<chat_body>)->Name("body/chat")->Arg(1'024)->Arg(32'768);
 BENCHMARK(BM_Body<embeddings_body>)->Name("body/embeddings")->Arg(32'768);
@@ -175,7 +175,7 @@ void BM_Filter(benchmark::State& state) {
       benchmark::DoNotOptimize(out.data());
     }
   }
-  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * bytes));
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
 }
 BENCHMARK(BM_Filter)->Name("usage_chunk_filter/chat");
 

@@ -263,6 +263,7 @@ void AnswerStream::finish() noexcept {
   finished_ = true;
   if (framing_ == Framing::plain && !sieve_.whole()) {
     answer_.take(event_, false);
+    if (sieve_.failed()) answer_.flag(sieve_.too_deep() ? UsageAnomaly::too_large : UsageAnomaly::malformed_event);
   } else if (framing_ == Framing::events && !first_in_event_) {
     // Browsers drop an event without its empty line. It may hold the only counts, so it is taken if it is whole.
     piece_begin_ = fed_ - lines_.consumed();  // it ends with the body

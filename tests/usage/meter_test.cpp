@@ -238,6 +238,7 @@ TEST(Meter, KnowsJsonAsWellAsAParser) {
     Meter meter;
     EXPECT_FALSE(read_usage(meter, event(bad) + event(bad)).complete) << bad;
     EXPECT_TRUE(read_usage(meter, event(bad)).anomalies.has(UsageAnomaly::malformed_event)) << bad;
+    EXPECT_TRUE(read_usage(meter, bad).anomalies.has(UsageAnomaly::malformed_event)) << bad;
   }
 }
 

@@ -330,12 +330,29 @@ TEST(Price, RefusesWhatIsNoPriceFileAndSkipsWhatIsNoRate) {
   EXPECT_EQ(PriceTable::from_json("{").code(), Code::invalid_json);
   EXPECT_EQ(PriceTable::from_json("[]").code(), Code::not_an_object);
   EXPECT_EQ(PriceTable::load("/no/such/file").code(), Code::io);
+  EXPECT_EQ(PriceTable::load(WARMROUTE_TEST_DATA "/price_tables.jsonl").code(), Code::invalid_json)
+      << "several files in one";
   auto table = PriceTable::from_json(
       R"({"a":7,"m":{"mode":"chat","input_cost_per_token":1e-6,"output_cost_per_token":true,"cache_read_input_token_cost":-1,)"
       R"("input_cost_per_second":{},"tiered_pricing":[{"range":[1]}],"output_cost_per_token_above_xk_tokens":1}})");
   ASSERT_TRUE(table);
   EXPECT_EQ(table->size(), 1u);
   EXPECT_EQ(table->skipped_rates(), 3u);
+}
+
+TEST(Price, LoadsAFile) {
+  const std::string path = ::testing::TempDir() + "warmroute_prices.json";
+  std::FILE* const file = std::fopen(path.c_str(), "wb");
+  ASSERT_NE(file, nullptr);
+  const std::string padding(100'000, ' ');  // more than one read
+  const std::string json = R"({"m":{"input_cost_per_token":1e-6,)" + padding + R"("output_cost_per_token":2e-6}})";
+  EXPECT_EQ(std::fwrite(json.data(), 1, json.size(), file), json.size());
+  std::fclose(file);
+  const auto table = PriceTable::load(path);
+  std::remove(path.c_str());
+  ASSERT_TRUE(table) << table.error().message;
+  EXPECT_EQ(table->cost(used(100, -1, 10)).picos, UsageCount(120 * kMicroUsd));
+  EXPECT_EQ(table->version(), PriceTable::from_json(json)->version());
 }
 
 TEST(Price, OwnReplicasCostWhatTheirHoursCost) {

@@ -86,7 +86,8 @@ struct SelfHostedPrice {
 };
 
 struct PriceOptions {
-  std::string provider;               ///< tried as a prefix of names ("azure" for "azure/gpt-x"); empty: none
+  /// Tried as a prefix of names ("azure" for "azure/gpt-x"); empty: none. lifetime: the call.
+  std::string_view provider{};
   bool prefer_reported_cost = false;  ///< a cost that the provider reported wins over the table
   bool off_peak = false;              ///< it is off-peak now: rates of off_peak_pricing apply where there are any
   /// The tier to price by; nullopt: the report's.
