@@ -204,7 +204,7 @@ TEST(MeterProperty, TheSieveReadsWhatAWalkOverTheDocumentReads) {
   AnswerEvent by_sieve, by_walk;
   JsonSieve sieve(by_sieve);
   simdjson::ondemand::parser parser;
-  for (int round = 0; round < rounds(20'000); ++round) {
+  for (int round = 0; round < rounds(6'000); ++round) {
     std::string text;
     object(random, text, 6);
     const simdjson::padded_string padded(text);
@@ -260,7 +260,7 @@ std::string random_event(Random& random) {
 TEST(MeterProperty, AStreamSaysTheSameWhereverItIsCut) {
   Random random(11);
   Meter whole, cut;
-  for (int round = 0; round < rounds(4'000); ++round) {
+  for (int round = 0; round < rounds(2'000); ++round) {
     std::string stream;
     std::string last;
     for (std::size_t i = 0, n = 1 + random.below(25); i < n; ++i) {

@@ -87,7 +87,7 @@ bool is_whole_json(std::string_view event) {
     if (line.substr(0, 5) != "data:") continue;
     data += (data.empty() ? "" : "\n") + std::string(line.substr(5));
   }
-  simdjson::dom::parser parser;
+  static simdjson::dom::parser parser;
   simdjson::dom::object object;
   return parser.parse(data).get(object) == simdjson::SUCCESS;
 }
