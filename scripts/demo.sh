@@ -20,7 +20,7 @@ keep=0
 
 usage() {
   cat <<END
-usage: ./dev demo [--requests N] [--load X] [--time-scale X] [--agents N] [--turns N] [--keep]
+usage: ./dev demo [--engine toy] [--requests N] [--load X] [--time-scale X] [--agents N] [--turns N] [--keep]
 
 Starts $replicas simulated model servers ($profile) and the gateway on free ports of the loopback, sends the first N requests
 of a public conversation trace through it (default $requests, at the rate at which prefill without caches would keep the
@@ -29,15 +29,26 @@ cost (warmroute's own; without the servers' KV events, and with them), each time
 system prompt, round_robin against cost without and with events.
 All times are simulated ones; --time-scale says how many simulated seconds pass in a real one (default $time_scale; more
 than the machine can follow makes every policy look slow).
+--engine llama runs another demo, with real model servers: ./dev demo --engine llama --help.
   --keep  leave servers and gateway of the last run up, and say how to talk to them
 
 Results lie in $out: a JSON file per run, logs, plot.svg. All processes are ended on every way out.
 END
 }
 
-say() { printf '%s\n' "$*"; }
-die() { printf 'demo: %s\n' "$*" >&2; exit 1; }
+# shellcheck source=scripts/demo_common.sh
+source scripts/demo_common.sh
 
+if [[ ${1:-} == --engine ]]; then
+  case ${2:-} in
+    toy) shift 2 ;;
+    llama)
+      shift 2
+      exec scripts/demo_llama.sh "$@"
+      ;;
+    *) die "--engine is neither toy nor llama" ;;
+  esac
+fi
 while (($#)); do
   case $1 in
     --requests | --load | --time-scale | --agents | --turns)
@@ -52,45 +63,6 @@ while (($#)); do
   esac
   shift
 done
-
-# ---------------------------------------------------------------- processes
-
-pids=()
-stop_all() {
-  local pid i
-  ((${#pids[@]} > 0)) || return 0
-  kill -TERM "${pids[@]}" 2>/dev/null || true
-  for i in {1..50}; do
-    for pid in "${pids[@]}"; do
-      if kill -0 "$pid" 2>/dev/null; then sleep 0.1; continue 2; fi
-    done
-    break
-  done
-  kill -KILL "${pids[@]}" 2>/dev/null || true
-  wait "${pids[@]}" 2>/dev/null || true
-  pids=()
-}
-trap stop_all EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
-
-# start <log> <program> <arguments...>: returns when it listens; sets `port`.
-port=
-start() {
-  local log=$1 i
-  shift
-  : >"$log"
-  "$@" >>"$log" 2>&1 &
-  pids+=($!)
-  for i in {1..100}; do
-    port=$(sed -n 's/^warmroute-[a-z]* .*on [0-9.]*:\([0-9]*\)[, ].*/\1/p' "$log" | head -n 1)
-    if [[ -n $port ]]; then return 0; fi
-    if ! kill -0 "${pids[-1]}" 2>/dev/null; then break; fi
-    sleep 0.05
-  done
-  cat "$log" >&2
-  die "${1##*/} did not start, see above"
-}
 
 # start_fleet <policy>: fresh servers with empty caches behind a fresh gateway; sets `url`. With `events` set, the servers publish what
 # their caches hold, and the gateway listens.
@@ -134,13 +106,6 @@ replay() {
   fi
   # 1: some requests were not answered. The table and the last lines of the demo say how many.
   if ((status == 1)); then lost=1; fi
-}
-
-compare() {
-  local svg=$1 files=() label
-  shift
-  for label in "$@"; do files+=("$out/$label.json"); done
-  "$binaries/benchmarks/replay/warmroute-replay" --compare --svg "$svg" "${files[@]}"
 }
 
 # ---------------------------------------------------------------- the runs

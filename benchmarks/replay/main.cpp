@@ -27,6 +27,10 @@ ABSL_FLAG(std::int64_t, block_size, 16, "tokens per block of the engines: what c
 ABSL_FLAG(std::int64_t, agents, 50, "agents scenario: how many");
 ABSL_FLAG(std::int64_t, turns, 20, "agents scenario: turns of each");
 ABSL_FLAG(std::int64_t, system_tokens, 6144, "agents scenario: length of the shared system prompt");
+ABSL_FLAG(std::int64_t, system_prompts, 1, "agents scenario: different system prompts; agents take them in turn");
+ABSL_FLAG(std::int64_t, turn_tokens, 0, "agents scenario: mean of what a turn adds; 0: the scenario's own");
+ABSL_FLAG(std::int64_t, answer_tokens, 0, "agents scenario: of every answer; 0: the scenario's own");
+ABSL_FLAG(double, think_seconds, 0, "agents scenario: mean between answer and next turn; 0: the scenario's own");
 ABSL_FLAG(std::uint64_t, seed, 1, "of prompts and think times; other seeds share no text");
 ABSL_FLAG(int, retries, 0, "how often the client itself tries again");
 ABSL_FLAG(double, timeout_seconds, 300, "real time until a request is given up");
@@ -119,7 +123,9 @@ int run() {
     facts.bound_ratio = trace::prefix_bound(records).ratio();
     facts.load = absl::GetFlag(FLAGS_load);
   } else {
-    runner.run_agents({absl::GetFlag(FLAGS_agents), absl::GetFlag(FLAGS_turns), absl::GetFlag(FLAGS_system_tokens)});
+    runner.run_agents({absl::GetFlag(FLAGS_agents), absl::GetFlag(FLAGS_turns), absl::GetFlag(FLAGS_system_tokens),
+                       absl::GetFlag(FLAGS_system_prompts), absl::GetFlag(FLAGS_turn_tokens),
+                       absl::GetFlag(FLAGS_answer_tokens), absl::GetFlag(FLAGS_think_seconds)});
   }
   std::fprintf(stderr, "\n");
   facts.label = absl::GetFlag(FLAGS_label).empty() ? scenario : absl::GetFlag(FLAGS_label);

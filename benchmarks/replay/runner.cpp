@@ -75,19 +75,22 @@ Awaitable<void> Runner::run_agent(const AgentsScenario& scenario, std::size_t ag
   trace::SplitMix64 random{(options_.seed << 20) + agent + 1};
   std::vector<Message> messages;
   messages.push_back({"system", {}});
-  append_words(messages[0].content, TextKind::system, options_.seed, scenario.system_tokens);
+  const std::uint64_t system = agent % static_cast<std::uint64_t>(std::max<std::int64_t>(1, scenario.system_prompts));
+  append_words(messages[0].content, TextKind::system, options_.seed + (system << 32), scenario.system_tokens);
   Clock::time_point due = start_ + scaled(start_seconds);
   std::int64_t known_tokens = 0;  // of this conversation, that some replica has computed
   for (std::int64_t turn = 0; turn < scenario.turns; ++turn) {
-    const std::int64_t added = turn == 0 ? random.between(256, 1'023) : random.between(128, 2'047);
-    const std::int64_t output = random.between(64, 511);
+    const std::int64_t mean = scenario.turn_tokens;
+    const std::int64_t added = mean > 0    ? random.between(mean - mean / 2, mean + mean / 2)
+                               : turn == 0 ? random.between(256, 1'023)
+                                           : random.between(128, 2'047);
+    const std::int64_t output = scenario.answer_tokens > 0 ? scenario.answer_tokens : random.between(64, 511);
     messages.push_back({"user", {}});
     append_words(messages.back().content, TextKind::turn,
                  (options_.seed << 32) + agent * 1'000 + static_cast<std::uint64_t>(turn), added);
     co_await sleep_until(due);
     ++sent_;
-    if (turn == 0 && is_system_known_) known_tokens = scenario.system_tokens;
-    is_system_known_ = true;
+    if (turn == 0 && !known_systems_.insert(system).second) known_tokens = scenario.system_tokens;
     std::string body = chat_body(options_.model, messages, output);
     Exchange exchange = co_await client_.complete(std::move(body), due, output, true);
     if (exchange.ok()) {
@@ -96,7 +99,8 @@ Awaitable<void> Runner::run_agent(const AgentsScenario& scenario, std::size_t ag
     }
     messages.push_back({"assistant", std::move(exchange.text)});
     record(std::move(exchange));
-    due = Clock::now() + scaled(0.5 + static_cast<double>(random.below(4'000)) / 1'000);
+    const double think = 0.5 + static_cast<double>(random.below(4'000)) / 1'000;  // 2.5 on average
+    due = Clock::now() + scaled(scenario.think_seconds > 0 ? think / 2.5 * scenario.think_seconds : think);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ struct AgentsScenario {
   std::int64_t agents = 50;
   std::int64_t turns = 20;
   std::int64_t system_tokens = 6'144;
+  std::int64_t system_prompts = 1;  ///< how many different ones; agents take them in turn
+  std::int64_t turn_tokens = 0;     ///< mean of what a turn adds; 0 = the scenario's own: about 640 first, then 1,088
+  std::int64_t answer_tokens = 0;   ///< of every answer; 0 = the scenario's own: 64 to 511
+  double think_seconds = 0;         ///< mean between answer and next turn; 0 = the scenario's own: 2.5
 };
 
 struct RunnerOptions {
@@ -59,7 +64,7 @@ class Runner {
   std::size_t expected_ = 0;
   std::size_t sent_ = 0;
   std::int64_t bound_tokens_ = 0;
-  bool is_system_known_ = false;
+  std::set<std::uint64_t> known_systems_;  // system prompts that were sent
   double wall_seconds_ = 0;
   // For the progress line.
   double ttft_sum_ms_ = 0;

@@ -12,41 +12,6 @@
 
 namespace warmroute::gateway {
 
-std::string set_address(std::string_view address, ReplicaConfig& replica) {
-  const auto url = examples::parse_base_url(address);
-  if (!url) return url.error().message;
-  if (!url->path.empty()) return "'" + std::string(address) + "': a replica's address has no path";
-  replica.host = url->host;
-  replica.port = url->port;
-  return {};
-}
-
-std::string add_replica(Config& config, std::string_view whole) {
-  const std::string_view text = whole.substr(0, whole.find(','));
-  const auto equals = text.find('=');
-  const std::string_view address = equals == std::string_view::npos ? text : text.substr(equals + 1);
-  ReplicaConfig replica;
-  replica.spec.name = text.substr(0, equals == std::string_view::npos ? text.size() : equals);
-  auto fault = set_address(address, replica);
-  for (std::string_view rest = whole.substr(text.size()); fault.empty() && !rest.empty();) {
-    const std::string_view member = rest.substr(1, rest.find(',', 1) - 1);
-    rest.remove_prefix(member.size() + 1);
-    if (member.starts_with("events=")) {
-      replica.events = member.substr(7);
-    } else if (member.starts_with("replay=")) {
-      replica.replay = member.substr(7);
-    } else if (member.starts_with("metrics=")) {
-      replica.metrics = member.substr(8);
-    } else if (member.starts_with("engine=")) {
-      replica.engine = member.substr(7);
-    } else {
-      fault = "'" + std::string(member) + "' is none of events=tcp://... replay=tcp://... metrics=URL engine=NAME";
-    }
-  }
-  if (fault.empty()) config.replicas.push_back(std::move(replica));
-  return fault;
-}
-
 namespace {
 
 template <class Number>
@@ -59,6 +24,72 @@ std::string read_number(std::string_view text, Number low, Number high, Number& 
   }
   return "'" + std::string(text) + "' is no number in " + std::to_string(low) + ".." + std::to_string(high);
 }
+
+}  // namespace
+
+std::string set_address(std::string_view address, ReplicaConfig& replica) {
+  const auto url = examples::parse_base_url(address);
+  if (!url) return url.error().message;
+  if (!url->path.empty()) return "'" + std::string(address) + "': a replica's address has no path";
+  replica.host = url->host;
+  replica.port = url->port;
+  return {};
+}
+
+std::string set_replica_option(std::string_view name, std::string_view value, ReplicaConfig& replica) {
+  if (name == "events") {
+    replica.events = value;
+  } else if (name == "replay") {
+    replica.replay = value;
+  } else if (name == "metrics") {
+    replica.metrics = value;
+  } else if (name == "engine") {
+    replica.engine = value;
+  } else if (name == "kind") {
+    if (value != "paged" && value != "slots") return "'" + std::string(value) + "' is neither paged nor slots";
+    replica.spec.cache_kind = value == "slots" ? CacheKind::slots : CacheKind::paged;
+  } else if (name == "slots") {
+    auto fault = read_number<std::uint32_t>(value, 1, 256, replica.spec.slots.count);
+    if (!replica.unified) replica.spec.slots.unified = false;
+    return fault;
+  } else if (name == "slot_ram_tokens") {
+    return read_number<std::int64_t>(value, 0, 1'000'000'000'000, replica.spec.slots.ram_tokens);
+  } else {
+    if (value != "0" && value != "1" && value != "true" && value != "false")
+      return "'" + std::string(value) + "' is neither true nor false";
+    replica.unified = replica.spec.slots.unified = value == "1" || value == "true";
+  }
+  return {};
+}
+
+bool is_replica_option(std::string_view name) {
+  for (const auto known : {"events", "replay", "metrics", "engine", "kind", "slots", "unified", "slot_ram_tokens"}) {
+    if (name == known) return true;
+  }
+  return false;
+}
+
+std::string add_replica(Config& config, std::string_view whole) {
+  const std::string_view text = whole.substr(0, whole.find(','));
+  const auto equals = text.find('=');
+  const std::string_view address = equals == std::string_view::npos ? text : text.substr(equals + 1);
+  ReplicaConfig replica;
+  replica.spec.name = text.substr(0, equals == std::string_view::npos ? text.size() : equals);
+  auto fault = set_address(address, replica);
+  for (std::string_view rest = whole.substr(text.size()); fault.empty() && !rest.empty();) {
+    const std::string_view member = rest.substr(1, rest.find(',', 1) - 1);
+    rest.remove_prefix(member.size() + 1);
+    const auto sign = std::min(member.find('='), member.size());
+    fault = sign < member.size() && is_replica_option(member.substr(0, sign))
+                ? set_replica_option(member.substr(0, sign), member.substr(sign + 1), replica)
+                : "'" + std::string(member) +
+                      "' is none of events= replay= metrics= engine= kind= slots= unified= slot_ram_tokens=";
+  }
+  if (fault.empty()) config.replicas.push_back(std::move(replica));
+  return fault;
+}
+
+namespace {
 
 template <class Number, class Low, class High>
 auto number(Number Config::*member, Low low, High high) {
@@ -108,8 +139,11 @@ const std::vector<Option>& options() {
       {"admin_port", "PORT", "metrics, explain, replicas and admin listen here alone; 0: any free one",
        number(&Config::admin_port, 0, 65535)},
       {"threads", "N", "threads that serve (1)", number(&Config::threads, 1, 64)},
-      {"replica", "[NAME=]HOST:PORT[,events=tcp://HOST:PORT][,replay=tcp://HOST:PORT][,metrics=URL][,engine=NAME]",
-       "a model server, and where it publishes KV events and metrics; as often as there are any", add_replica},
+      {"replica", "[NAME=]HOST:PORT[,OPTION=VALUE...]",
+       "a model server, as often as there are any; options: events and replay (tcp://HOST:PORT of its KV events), "
+       "metrics (URL), "
+       "engine (NAME); of llama.cpp's server kind=slots and, as its command line says, slots, unified, slot_ram_tokens",
+       add_replica},
       {"model", "NAME", "model of the replicas that name none (they serve every model)", text(&Config::model)},
       {"policy", "ALGORITHM", "cost, round_robin, least_requests, ... (cost)", set_algorithm},
       {"block_size", "TOKENS", "tokens per block of the prefix index (16)",
@@ -118,6 +152,10 @@ const std::vector<Option>& options() {
        text(&Config::profile)},
       {"time_scale", "X", "the hardware runs so many times faster than its profile (1)",
        number(&Config::time_scale, 0.001, 10'000)},
+      {"token_us", "US", "instead of a profile: microseconds that one more token of a prompt takes",
+       number(&Config::token_us, 0, 100'000)},
+      {"step_us", "US", "with token_us: microseconds of one decode step (1000)",
+       number(&Config::step_us, 0, 10'000'000)},
       {"capacity_tokens", "N", "KV cache of one replica, where it does not say itself (400000)",
        [](Config& c, std::string_view v) {
          return read_number<std::int64_t>(v, 1, 1'000'000'000'000, c.policy.capacity_tokens);
@@ -189,6 +227,10 @@ void complete(Config& config, Faults& faults) {
       replica.spec.rates = {scaled(profile->floor_ps) / 1'000, scaled(profile->per_token_ps),
                             scaled(profile->per_pair_ps), scaled(profile->per_context_ps),
                             scaled(profile->overhead_ps) / 1'000};
+    }
+    if (replica.profile.empty() && config.token_us > 0) {
+      replica.spec.rates = {static_cast<std::int64_t>(config.step_us * 1e3),
+                            static_cast<std::int64_t>(config.token_us * 1e6), 0, 0, 0};
     }
     if (const auto valid = validate(replica.spec); !valid) faults.push_back(valid.error().message);
   }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,8 @@ struct ReplicaConfig {
   std::string replay;   ///< where its engine answers for past ones; empty = a gap clears what is known of its cache
   std::string metrics;  ///< URL of its metrics page; empty = /metrics at its address
   std::string engine;   ///< whose names are on that page; empty = the common one
+  std::optional<bool>
+      unified;  ///< of an engine with slots; unset: off where their number is given, as llama-server does
 };
 
 struct Config {
@@ -32,9 +35,11 @@ struct Config {
   std::int64_t admin_port = -1;  ///< -1: the same port as clients'; 0: any free one
   std::int64_t threads = 1;
   std::string tokenizer = "none";
-  std::string model;      ///< of all replicas that name none; empty = they serve every model
-  std::string profile;    ///< hardware profile of all replicas that name none; empty = the library's default rates
-  double time_scale = 1;  ///< how much faster than its profile the hardware runs; simulated model servers do that
+  std::string model;    ///< of all replicas that name none; empty = they serve every model
+  std::string profile;  ///< hardware profile of all replicas that name none; empty = the library's default rates
+  double token_us = 0;  ///< instead of a profile: what one more token of a prompt takes, as measured; 0 = the profile
+  double step_us = 1'000;  ///< with token_us: the shortest step, which is a decode step
+  double time_scale = 1;   ///< how much faster than its profile the hardware runs; simulated model servers do that
   std::chrono::milliseconds poll{0};  ///< between looks at a model server's metrics page; 0: never
   std::string engine;                 ///< of all replicas that name none; empty = found out from the page
   Policy policy;

@@ -7,9 +7,8 @@
 namespace warmroute::gateway {
 namespace {
 
-/// returns: a scalar as a flag would spell it; nothing for objects, lists, booleans and null.
-std::string scalar(simdjson::dom::element value, bool& fine) {
-  fine = value.is_string() || value.is_number();
+/// returns: a scalar as a flag would spell it.
+std::string scalar(simdjson::dom::element value) {
   if (value.is_string()) return std::string(value.get_string().value_unsafe());
   return simdjson::minify(value);
 }
@@ -44,6 +43,12 @@ void read_replica_member(std::string_view key, simdjson::dom::element value, Rep
     replica.ranked = true;
     return;
   }
+  if (is_replica_option(key)) {
+    if (!value.is_string() && !value.is_number() && !value.is_bool())
+      return fault("must be a string, a number or a boolean");
+    if (const auto wrong = set_replica_option(key, scalar(value), replica); !wrong.empty()) fault(wrong);
+    return;
+  }
   if (value.get(string) != simdjson::SUCCESS) return fault("must be a string");
   if (key == "name") {
     replica.spec.name = string;
@@ -55,14 +60,6 @@ void read_replica_member(std::string_view key, simdjson::dom::element value, Rep
     replica.spec.ring_id = string;
   } else if (key == "profile") {
     replica.profile = string;
-  } else if (key == "events") {
-    replica.events = string;
-  } else if (key == "replay") {
-    replica.replay = string;
-  } else if (key == "metrics") {
-    replica.metrics = string;
-  } else if (key == "engine") {
-    replica.engine = string;
   } else {
     fault("there is no such member");
   }
@@ -108,9 +105,8 @@ void read_member(std::string_view key, simdjson::dom::element value, Config& con
     faults.push_back(std::string(key) + ": there is no such option");
     return;
   }
-  bool fine = false;
-  const std::string word = scalar(value, fine);
-  const std::string fault = fine ? option->apply(config, word) : "must be a string or a number";
+  const bool fine = value.is_string() || value.is_number();
+  const std::string fault = fine ? option->apply(config, scalar(value)) : "must be a string or a number";
   if (!fault.empty()) faults.push_back(std::string(key) + ": " + fault);
 }
 

@@ -25,7 +25,11 @@ const Option* find_option(std::string_view name);
 
 /// Reads "host:port". returns: what is wrong; empty = nothing.
 std::string set_address(std::string_view address, ReplicaConfig& replica);
-/// Reads "name=host:port", or "host:port", which is its own name; ",events=", ",replay=", ",metrics=" and ",engine=" may follow. returns: as set_address.
+/// What the text form and the file form of a replica have in common: events, replay, metrics, engine, kind, slots, unified, slot_ram_tokens.
+bool is_replica_option(std::string_view name);
+/// Sets one of those. returns: as set_address.
+std::string set_replica_option(std::string_view name, std::string_view value, ReplicaConfig& replica);
+/// Reads "name=host:port", or "host:port", which is its own name; ",option=value" may follow. returns: as set_address.
 std::string add_replica(Config& config, std::string_view text);
 
 }  // namespace warmroute::gateway

@@ -153,6 +153,32 @@ TEST(GatewayConfig, ReadsWhetherAndWhereMetricsArePolled) {
   }
 }
 
+TEST(GatewayConfig, ReadsHowALlamaServerKeepsItsSlots) {
+  const auto config =
+      read_config({"--replica", "a=h:1,kind=slots", "--replica", "b=h:2,kind=slots,slots=2,slot_ram_tokens=0",
+                   "--replica", "c=h:3,kind=slots,unified=true,slots=8", "--token-us", "500", "--step-us", "4000"});
+  ASSERT_TRUE(config) << config.error().message;
+  const auto spec = [&](std::size_t i) { return config->replicas[i].spec; };
+  EXPECT_EQ(spec(0).cache_kind, CacheKind::slots);
+  EXPECT_EQ(spec(0).slots, SlotSpec{}) << "as llama-server without flags";
+  EXPECT_EQ(spec(1).slots, (SlotSpec{2, false, 0})) << "--parallel makes separate slots";
+  EXPECT_EQ(spec(2).slots, (SlotSpec{8, true, SlotSpec{}.ram_tokens}));
+  EXPECT_EQ(spec(0).rates.token_ps, 500'000'000);
+  EXPECT_EQ(spec(0).rates.floor_ns, 4'000'000);
+  Config file;
+  EXPECT_EQ(
+      read_config_json(
+          R"({"replicas": [{"name": "a", "address": "h:1", "kind": "slots", "slots": 3, "unified": true}]})", file)
+          .size(),
+      0u);
+  EXPECT_EQ(file.replicas[0].spec.slots.count, 3u);
+  EXPECT_TRUE(file.replicas[0].spec.slots.unified);
+  for (const auto* wrong : {"a=h:1,kind=tree", "a=h:1,slots=0", "a=h:1,slots=257", "a=h:1,unified=2",
+                            "a=h:1,slot_ram_tokens=-1", "a=h:1,slot"}) {
+    EXPECT_FALSE(read_config({"--replica", wrong})) << wrong;
+  }
+}
+
 TEST(GatewayConfig, NamesEveryFaultAtOnce) {
   const auto config = read_config(
       {"--port", "70000", "--replica", "a=nowhere:x", "--policy", "dice", "--no-such-flag", "1", "--threads"});
