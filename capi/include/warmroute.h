@@ -435,6 +435,9 @@ typedef struct wr_label {
   wr_str value;
 } wr_label;
 
+/** How an engine keeps what it has computed: blocks that requests share (vLLM, SGLang, TensorRT-LLM), or whole sequences in slots (llama.cpp). */
+enum { WR_CACHE_PAGED = 0, WR_CACHE_SLOTS = 1 };
+
 /** One engine instance, or one data-parallel rank of it: (name, dp_rank). */
 typedef struct wr_replica_spec {
   uint32_t struct_size;
@@ -451,7 +454,7 @@ typedef struct wr_replica_spec {
   const wr_label* labels;
   size_t label_count;
   uint32_t any_adapter;
-  uint32_t reserved0;
+  uint32_t cache_kind;     /* WR_CACHE_... */
   int64_t capacity_tokens; /* of its KV cache; 0 = unknown until the engine says so (signals) */
   /* how fast its hardware is: a step takes max(floor, token * T) + pair * P + context * C + overhead */
   int64_t floor_ns;
@@ -459,21 +462,25 @@ typedef struct wr_replica_spec {
   int64_t pair_ps;
   int64_t context_ps;
   int64_t overhead_ns;
-  uint64_t reserved[4];
+  /* of WR_CACHE_SLOTS: --parallel, --kv-unified, and --cache-ram in tokens, of llama.cpp's server */
+  uint32_t slots; /* 1..256 */
+  uint32_t slots_unified;
+  int64_t slot_ram_tokens; /* 0 = no cache in RAM */
+  uint64_t reserved[2];
 } wr_replica_spec;
-/** The rates are of an 8B model on one H100; declare your own hardware. */
+/** The rates are of an 8B model on one H100; declare your own hardware. The slots are those of llama-server without flags. */
 #define WR_REPLICA_SPEC_INIT                                                                                    \
   {sizeof(wr_replica_spec), 0, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, WR_ROLE_UNIFIED, WR_HEALTH_UP, WR_STR_INIT, 1.0, \
-   NULL, 0, NULL, 0, 1, 0, 0, 6700000, 24000000, 1300, 56000, 1000000, {0, 0, 0, 0}}
+   NULL, 0, NULL, 0, 1, 0, 0, 6700000, 24000000, 1300, 56000, 1000000, 4, 1, 65536, {0, 0}}
 
-/** errors: invalid_argument (every fault named), out_of_range (role, health), already_exists (name and rank), capacity. threads: any. since: 0.1.0 */
+/** errors: invalid_argument (every fault named), out_of_range (role, health, cache_kind), already_exists (name and rank), capacity. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_add_replica(wr_router* router, const wr_replica_spec* spec, int64_t now_ns, wr_replica_id* out,
                                        wr_error* err);
 /** The replica and what is believed of its cache go at once; its tickets stay valid. errors: stale. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_remove_replica(wr_router* router, wr_replica_id replica, int64_t now_ns, wr_error* err);
 /** Changes all but name, dp_rank, pool and health in place: fill the whole spec anew. `health` and `health_reason` are not taken over: they come
     from probes, specs from configuration, and wr_router_set_health alone changes them.
-    errors: stale, invalid_argument, out_of_range (role, health). threads: any. since: 0.1.0 */
+    errors: stale, invalid_argument, out_of_range (role, health, cache_kind). threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_update_replica(wr_router* router, wr_replica_id replica, const wr_replica_spec* spec,
                                           int64_t now_ns, wr_error* err);
 /** errors: stale, out_of_range (health). threads: any. since: 0.1.0 */

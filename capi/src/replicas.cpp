@@ -45,6 +45,8 @@ ReplicaSpec spec_of(const wr_replica_spec& s) {
   }
   out.rates = {s.floor_ns, s.token_ps, s.pair_ps, s.context_ps, s.overhead_ns};
   out.capacity_tokens = s.capacity_tokens;
+  out.cache_kind = static_cast<CacheKind>(s.cache_kind);
+  out.slots = {s.slots, s.slots_unified != 0, s.slot_ram_tokens};
   return out;
 }
 
@@ -66,6 +68,7 @@ wr_status check_spec(const Input<wr_replica_spec>& in, wr_error* err) noexcept {
   if (!strings_readable(*in)) return null_argument(err, "a string or list of the spec has a size and no data");
   if (in->role > WR_ROLE_DECODE) return fail(err, Code::out_of_range, "role is not one of WR_ROLE_...");
   if (in->health > WR_HEALTH_DOWN) return fail(err, Code::out_of_range, "health is not one of WR_HEALTH_...");
+  if (in->cache_kind > WR_CACHE_SLOTS) return fail(err, Code::out_of_range, "cache_kind is not one of WR_CACHE_...");
   return WR_STATUS_OK;
 }
 

@@ -25,8 +25,7 @@ struct ReplicaConfig {
   std::string replay;   ///< where its engine answers for past ones; empty = a gap clears what is known of its cache
   std::string metrics;  ///< URL of its metrics page; empty = /metrics at its address
   std::string engine;   ///< whose names are on that page; empty = the common one
-  std::optional<bool>
-      unified;  ///< of an engine with slots; unset: off where their number is given, as llama-server does
+  std::optional<bool> unified;  ///< of an engine with slots; unset: off where their number is given
 };
 
 struct Config {

@@ -34,6 +34,7 @@ WARMROUTE_ENUM_NAMES(Algorithm, 9, "cost", "random", "round_robin", "least_reque
                      "longest_match", "consistent_hash", "bounded_hash");
 WARMROUTE_ENUM_NAMES(BlockKind, 2, "tokens", "text");
 WARMROUTE_ENUM_NAMES(BodyApi, 5, "chat", "completions", "responses", "embeddings", "messages");
+WARMROUTE_ENUM_NAMES(CacheKind, 2, "paged", "slots");
 WARMROUTE_ENUM_NAMES(Health, 3, "up", "draining", "down");
 WARMROUTE_ENUM_NAMES(Isolation, 3, "none", "salt", "pool");
 WARMROUTE_ENUM_NAMES(LogLevel, 4, "debug", "info", "warning", "error");

@@ -30,6 +30,9 @@ void bind_enums(py::module_& m) {
   bind<Algorithm>(m, "How a replica is picked. `cost` is the default; the others are baselines and ways out.");
   bind<BlockKind>(m, "What a block of a prompt is made of.");
   bind<BodyApi>(m, "Which wire format a body is in.");
+  bind<CacheKind>(m,
+                  "How an engine keeps what it has computed: paged, blocks that requests share (vLLM, SGLang); slots, "
+                  "whole sequences (llama.cpp).");
   bind<Health>(m, "up takes requests; draining finishes what it has; down takes nothing. What it holds is kept.");
   bind<Isolation>(m, "Which tenants may share cached blocks.");
   bind<LogLevel>(m, "How loud a log line is.");

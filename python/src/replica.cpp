@@ -44,6 +44,26 @@ void bind_replica(py::module_& m) {
                ", pair_ps=" + std::to_string(r.pair_ps) + ", context_ps=" + std::to_string(r.context_ps) +
                ", overhead_ns=" + std::to_string(r.overhead_ns) + ")";
       });
+  const SlotSpec slots;
+  py::class_<SlotSpec>(
+      m, "SlotSpec",
+      "Of a llama.cpp server: its --parallel, --kv-unified, and --cache-ram in tokens (0 = none).\n\n"
+      "The defaults are those of llama-server without flags; with --parallel given, unified is off unless asked for.")
+      .def(py::init([](std::uint32_t count, bool unified, std::int64_t ram_tokens) {
+             return SlotSpec{count, unified, ram_tokens};
+           }),
+           py::arg("count") = slots.count, py::kw_only(), py::arg("unified") = slots.unified,
+           py::arg("ram_tokens") = slots.ram_tokens)
+      .def_readonly("count", &SlotSpec::count)
+      .def_readonly("unified", &SlotSpec::unified)
+      .def_readonly("ram_tokens", &SlotSpec::ram_tokens)
+      .def(
+          "__eq__", [](const SlotSpec& a, const SlotSpec& b) { return a == b; }, py::is_operator())
+      .def("__hash__", [](const SlotSpec& s) { return py::hash(py::make_tuple(s.count, s.unified, s.ram_tokens)); })
+      .def("__repr__", [](const SlotSpec& s) {
+        return "SlotSpec(" + std::to_string(s.count) + ", unified=" + (s.unified ? "True" : "False") +
+               ", ram_tokens=" + std::to_string(s.ram_tokens) + ")";
+      });
   py::class_<ReplicaSpec>(m, "ReplicaSpec", "What the router knows of one replica: a copy, made by Router.replica.")
       .def_readonly("name", &ReplicaSpec::name)
       .def_readonly("dp_rank", &ReplicaSpec::dp_rank)
@@ -61,6 +81,8 @@ void bind_replica(py::module_& m) {
                              })
       .def_readonly("rates", &ReplicaSpec::rates)
       .def_readonly("capacity_tokens", &ReplicaSpec::capacity_tokens, "Of its KV cache; 0 = unknown.")
+      .def_readonly("cache_kind", &ReplicaSpec::cache_kind)
+      .def_readonly("slots", &ReplicaSpec::slots, "Used where cache_kind is slots.")
       .def_readonly("health", &ReplicaSpec::health)
       .def_readonly("health_reason", &ReplicaSpec::health_reason)
       .def("__repr__", &repr);

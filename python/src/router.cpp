@@ -19,7 +19,8 @@ std::uint64_t add_replica(PyRouter& self, std::string name, NowArg now_ns, std::
                           std::vector<std::string> adapters,
                           const std::optional<py::typing::Dict<py::str, py::str>>& labels,
                           const std::optional<Rates>& rates, std::int64_t capacity_tokens, EnumArg<Health> health,
-                          std::string health_reason) {
+                          std::string health_reason, EnumArg<CacheKind> cache_kind,
+                          const std::optional<SlotSpec>& slots) {
   ReplicaSpec spec{.name = std::move(name), .dp_rank = dp_rank, .pool = std::move(pool), .ring_id = std::move(ring_id)};
   spec.role = role;
   spec.weight = weight;
@@ -30,6 +31,8 @@ std::uint64_t add_replica(PyRouter& self, std::string name, NowArg now_ns, std::
   spec.capacity_tokens = capacity_tokens;
   spec.health = health;
   spec.health_reason = std::move(health_reason);
+  spec.cache_kind = cache_kind;
+  spec.slots = slots.value_or(SlotSpec{});
   const Nanos now = self.at(now_ns);
   return replica_number(value_of(self.released([&] { return self.router.add_replica(std::move(spec), now); })));
 }
@@ -43,7 +46,8 @@ void update_replica(PyRouter& self, std::uint64_t replica, NowArg now_ns, std::o
                     std::optional<EnumArg<Role>> role, std::optional<double> weight, std::optional<bool> any_adapter,
                     std::optional<std::vector<std::string>> adapters,
                     const std::optional<py::typing::Dict<py::str, py::str>>& labels, std::optional<Rates> rates,
-                    std::optional<std::int64_t> capacity_tokens) {
+                    std::optional<std::int64_t> capacity_tokens, std::optional<EnumArg<CacheKind>> cache_kind,
+                    std::optional<SlotSpec> slots) {
   const Nanos now = self.at(now_ns);
   ReplicaSpec spec = value_of(self.router.replica(replica_of(replica)));
   change(spec.ring_id, ring_id);
@@ -54,6 +58,8 @@ void update_replica(PyRouter& self, std::uint64_t replica, NowArg now_ns, std::o
   if (labels) spec.labels = labels_of(*labels);
   change(spec.rates, rates);
   change(spec.capacity_tokens, capacity_tokens);
+  if (cache_kind) spec.cache_kind = *cache_kind;
+  change(spec.slots, slots);
   check(self.released([&] { return self.router.update_replica(replica_of(replica), spec, now); }));
 }
 
@@ -102,15 +108,18 @@ void bind_members(RouterClass& c) {
         py::arg("adapters") = std::vector<std::string>{}, py::arg("labels") = no_labels,
         py::arg("rates") = std::optional<Rates>{}, py::arg("capacity_tokens") = 0,
         py::arg_v("health", EnumArg<Health>{}, "'up'"), py::arg("health_reason") = "",
+        py::arg_v("cache_kind", EnumArg<CacheKind>{}, "'paged'"), py::arg("slots") = std::optional<SlotSpec>{},
         "A new replica: (name, dp_rank) is its identity, pool the model it serves ('' serves every model without a "
         "pool).\n\n"
         "adapters: a list is the whole list. capacity_tokens: of its KV cache, 0 = unknown. ring_id: stable slot name, "
         "default\n"
-        "the name. returns: its int, for every later call. errors: Error invalid_argument, already_exists, capacity.")
+        "the name. cache_kind: 'slots' for llama.cpp's server, with its slots. returns: its int, for every later call. "
+        "errors: Error invalid_argument, already_exists, capacity.")
       .def("update_replica", &update_replica, py::arg("replica"), py::arg("now_ns") = std::nullopt, py::kw_only(),
            py::arg("ring_id") = std::nullopt, py::arg("role") = std::nullopt, py::arg("weight") = std::nullopt,
            py::arg("any_adapter") = std::nullopt, py::arg("adapters") = std::nullopt, py::arg("labels") = no_labels,
            py::arg("rates") = std::nullopt, py::arg("capacity_tokens") = std::nullopt,
+           py::arg("cache_kind") = std::nullopt, py::arg("slots") = std::nullopt,
            "Changes what is given, in place. errors: Error stale, invalid_argument.")
       .def(
           "remove_replica",

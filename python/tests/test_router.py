@@ -80,6 +80,26 @@ def test_what_policy_foresees_is_a_verdict_and_no_exception() -> None:
     assert -Verdict.ticket_table_full in verdicts
 
 
+def test_slots_of_a_llama_server(prompt) -> None:
+    router = warmroute.Router()
+    one = warmroute.SlotSpec(1, unified=False, ram_tokens=0)
+    replica = router.add_replica("llama", cache_kind="slots", slots=one)
+    assert (router.replica(replica).cache_kind, router.replica(replica).slots) == (warmroute.CacheKind.slots, one)
+    fork = prompt.copy()
+    fork[len(fork) // 2:] += 1
+    for tokens in (prompt, fork):
+        with router.route(tokens) as ticket:
+            ticket.usage(output_tokens=1)
+    assert router.peek(prompt).cached_tokens <= len(prompt) // 2  # its tail is gone
+    router.update_replica(replica, slots=warmroute.SlotSpec(2))
+    assert repr(router.replica(replica).slots) == "SlotSpec(2, unified=True, ram_tokens=65536)"
+    assert len({one, warmroute.SlotSpec(1, unified=False, ram_tokens=0), warmroute.SlotSpec()}) == 2
+    with pytest.raises(Error):
+        router.add_replica("none", cache_kind="slots", slots=warmroute.SlotSpec(0))
+    with pytest.raises(ValueError):
+        router.add_replica("tree", cache_kind="tree")
+
+
 def test_membership(router, prompt) -> None:
     replica = router.add_replica(
         "d", dp_rank=2, pool="m", ring_id="slot-9", role="decode", weight=2, adapters=["x", "y"], labels={"zone": "b"},

@@ -137,6 +137,31 @@ static wr_status update_spec(const void* spec) {
   return wr_router_update_replica(shared_router, shared_id, spec, 1, NULL);
 }
 
+TEST(AReplicaThatKeepsSlotsLosesASiblingsTail) {
+  wr_router* router = new_router();
+  wr_replica_spec spec = WR_REPLICA_SPEC_INIT;
+  wr_replica_id id = WR_NO_REPLICA_INIT;
+  wr_request request = WR_REQUEST_INIT;
+  wr_decision decision = WR_DECISION_INIT;
+  uint32_t prompt[320];
+  uint32_t i, turn;
+  spec.name = text("llama");
+  spec.cache_kind = WR_CACHE_SLOTS;
+  spec.slots = 1;
+  spec.slots_unified = 0;
+  spec.slot_ram_tokens = 0;
+  CHECK_OK(wr_router_add_replica(router, &spec, 1, &id, NULL));
+  request.token_ids = prompt;
+  request.token_count = 320;
+  for (turn = 0; turn < 3; ++turn) {
+    for (i = 0; i < 320; ++i) prompt[i] = i < 160 ? i : i + 1000 * (turn % 2 + 1);
+    CHECK_OK(wr_router_route(router, &request, 1, &decision, NULL));
+    CHECK_EQ(decision.cached_tokens[0], turn == 0 ? 0 : 160);
+    wr_router_finish(router, decision.ticket, NULL, 1);
+  }
+  wr_router_free(router);
+}
+
 TEST(SpecsAreRefusedForWhateverIsWrongWithThem) {
   wr_replica_spec good = WR_REPLICA_SPEC_INIT, spec;
   wr_str adapters[2];
@@ -147,7 +172,7 @@ TEST(SpecsAreRefusedForWhateverIsWrongWithThem) {
   good.name = text("gpu-0");
   CHECK_OK(wr_router_add_replica(shared_router, &good, 1, &shared_id, NULL));
   check_input_sizes(&good, sizeof good, offsetof(wr_replica_spec, reserved), WR_STATUS_OK, update_spec);
-  check_input_sizes(&good, sizeof good, offsetof(wr_replica_spec, reserved0), WR_STATUS_ALREADY_EXISTS, add_spec);
+  check_input_sizes(&good, sizeof good, offsetof(wr_replica_spec, reserved), WR_STATUS_ALREADY_EXISTS, add_spec);
   good.name = text("gpu-1");
   check_input_sizes(&good, sizeof good, offsetof(wr_replica_spec, reserved), WR_STATUS_OK, add_spec);
   spec = good;
@@ -163,6 +188,18 @@ TEST(SpecsAreRefusedForWhateverIsWrongWithThem) {
   spec = good;
   spec.health = 3;
   CHECK_STATUS(add_spec(&spec), WR_STATUS_OUT_OF_RANGE);
+  spec = good;
+  spec.cache_kind = 2;
+  CHECK_STATUS(add_spec(&spec), WR_STATUS_OUT_OF_RANGE);
+  spec.cache_kind = WR_CACHE_PAGED;
+  spec.slots = 0; /* as a header without slots leaves it */
+  CHECK_STATUS(add_spec(&spec), WR_STATUS_OK);
+  spec.cache_kind = WR_CACHE_SLOTS;
+  CHECK_STATUS(add_spec(&spec), WR_STATUS_INVALID_ARGUMENT);
+  spec.slots = 2;
+  CHECK_STATUS(add_spec(&spec), WR_STATUS_OK);
+  spec.slot_ram_tokens = -1;
+  CHECK_STATUS(add_spec(&spec), WR_STATUS_INVALID_ARGUMENT);
   spec = good;
   spec.capacity_tokens = -5;
   CHECK_STATUS(add_spec(&spec), WR_STATUS_INVALID_ARGUMENT);

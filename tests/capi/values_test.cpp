@@ -84,6 +84,8 @@ SAME(WR_STALE_SIGNALS_EXCLUDE, StaleSignals::exclude);
 SAME(WR_ROLE_UNIFIED, Role::unified);
 SAME(WR_ROLE_PREFILL, Role::prefill);
 SAME(WR_ROLE_DECODE, Role::decode);
+SAME(WR_CACHE_PAGED, CacheKind::paged);
+SAME(WR_CACHE_SLOTS, CacheKind::slots);
 SAME(WR_HEALTH_UP, Health::up);
 SAME(WR_HEALTH_DRAINING, Health::draining);
 SAME(WR_HEALTH_DOWN, Health::down);
@@ -266,6 +268,8 @@ TEST(CDefaults, OfReplicasAreThoseOfCpp) {
   EXPECT_EQ(c.weight, cpp.weight);
   EXPECT_EQ(c.any_adapter != 0, cpp.any_adapter);
   EXPECT_EQ(c.capacity_tokens, cpp.capacity_tokens);
+  EXPECT_EQ(c.cache_kind, static_cast<std::uint32_t>(cpp.cache_kind));
+  EXPECT_EQ((SlotSpec{c.slots, c.slots_unified != 0, c.slot_ram_tokens}), cpp.slots);
   EXPECT_EQ((Rates{c.floor_ns, c.token_ps, c.pair_ps, c.context_ps, c.overhead_ns}), cpp.rates);
   EXPECT_EQ(c.name.size + c.pool.size + c.ring_id.size + c.adapter_count + c.label_count, 0u);
 }

@@ -122,8 +122,9 @@ inline Status validate(const ReplicaSpec& spec) {
   if (!(std::isfinite(spec.weight) && spec.weight > 0 && spec.weight <= 1000)) fault("weight must lie in (0, 1000]");
   if (spec.capacity_tokens < 0 || spec.capacity_tokens > 1'000'000'000'000)
     fault("capacity_tokens must lie in 0..10^12");
-  if (spec.slots.count < 1 || spec.slots.count > 256) fault("slots must lie in 1..256");
-  if (spec.slots.ram_tokens < 0 || spec.slots.ram_tokens > 1'000'000'000'000)
+  const bool slots = spec.cache_kind == CacheKind::slots;
+  if (slots && (spec.slots.count < 1 || spec.slots.count > 256)) fault("slots must lie in 1..256");
+  if (slots && (spec.slots.ram_tokens < 0 || spec.slots.ram_tokens > 1'000'000'000'000))
     fault("slot_ram_tokens must lie in 0..10^12");
   const auto& r = spec.rates;
   const auto within = [](std::int64_t v, std::int64_t most) { return v >= 0 && v <= most; };
