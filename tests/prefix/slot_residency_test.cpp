@@ -312,12 +312,24 @@ TEST(SlotResidency, WhereAllSlotsAreBusyTheNextRequestWaitsAndFindsWhatOneWillHo
   Model m(1);
   m.arrive(1, path({{1, 10}}));
   EXPECT_EQ(m.in_index(path({{1, 10}})), 10);
+  EXPECT_EQ(m.residency.would_find(path({{1, 10}, {2, 2}}), 197, kBlock), 165);
   EXPECT_LT(m.arrive(2, path({{1, 10}, {2, 2}})), 0);
   EXPECT_EQ(m.residency.waiting(), 1u);
   m.residency.finish(1, 180);
   EXPECT_EQ(m.residency.found(2), 180);
   m.residency.finish(2, 210);
   EXPECT_EQ(m.residency.waiting(), 0u);
+}
+
+TEST(SlotResidency, ARequestThatWaitsFindsWhatThoseBeforeItLeave) {
+  Model m(1, 10'000);
+  m.arrive(1, path({{1, 10}}));
+  m.arrive(2, path({{2, 10}}));
+  m.arrive(3, path({{1, 10}, {3, 2}}));
+  EXPECT_EQ(m.residency.would_find(path({{1, 10}, {3, 2}, {4, 1}}), 213, kBlock), 197);
+  EXPECT_EQ(m.residency.would_find(path({{1, 10}, {2, 4}}), 229, kBlock), 160)
+      << "the third cut the first's tail, its prefix is there";
+  EXPECT_EQ(m.residency.would_find(path({{2, 10}, {4, 1}}), 181, kBlock), 165) << "in RAM by then";
 }
 
 TEST(SlotResidency, ARequestThatWasServedWhileItSeemedToWaitHadOvertakenAnother) {

@@ -109,7 +109,7 @@ class SlotResidency {
   /// returns: tokens that a request with this prompt would find if it came now: by the server's rules, which hide much of what it holds. In
   /// tokens, since the last turn's rest of a block and its answer are taken for part of what continues them.
   [[nodiscard]] std::int64_t would_find(std::span<const BlockHash> path, std::int64_t tokens,
-                                        std::int64_t tokens_per_block_milli) const noexcept {
+                                        std::int64_t tokens_per_block_milli) const {
     return cache_.would_find({path, tokens, tokens_per_block_milli});
   }
   /// The model as it is now, for readers beside later changes. cost: two words for each sequence; content is shared.

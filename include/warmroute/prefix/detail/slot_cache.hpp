@@ -82,14 +82,14 @@ class SlotCache {
     }
   }
 
-  /// returns: tokens that such a request would find if it came now, by the same rules. Where no slot is free, what it would find in the one
-  /// that has run longest. threads: any that may read.
-  [[nodiscard]] std::int64_t would_find(const View& prompt) const noexcept {
+  /// returns: tokens that such a request would find if it came now, by the same rules. Where no slot is free it waits: then, what it would
+  /// find once those before it have had their turn, each as long as the others. threads: any that may read. alloc: only where it waits.
+  [[nodiscard]] std::int64_t would_find(const View& prompt) const {
     if (prompt.tokens <= 0) return 0;
+    if (all_busy()) return would_find_later(prompt);
     bool use_ram = true;
-    const Slot* slot = all_busy() ? longest_running() : most_similar(prompt, use_ram);
+    const Slot* slot = most_similar(prompt, use_ram);
     if (slot == nullptr) slot = least_recently_used();
-    if (all_busy()) use_ram = loses_much(*slot, prompt, similarity(*slot, prompt));
     View held = slot->holds.view();
     if (use_ram) {
       if (const std::size_t best = best_entry(held, prompt, pushed_out(slot->holds)); best != ram_.size())
@@ -174,6 +174,20 @@ class SlotCache {
   void begin_call() noexcept {
     left_.clear();
     saved_.clear();
+  }
+
+  // On a copy. A long queue is not played to its end: those behind the first few are as good as unknown.
+  [[nodiscard]] std::int64_t would_find_later(const View& prompt) const {
+    constexpr std::uint64_t kOurs = ~std::uint64_t{0};
+    constexpr std::size_t kMostPlayed = 8;
+    SlotCache future = *this;
+    if (future.deferred_.size() > kMostPlayed) future.deferred_.resize(kMostPlayed);
+    future.deferred_.push_back({kOurs, Sequence(prompt.content, prompt.tokens, prompt.tokens_per_element_milli)});
+    while (!future.running(kOurs)) {
+      const Slot* first = future.longest_running();
+      future.finish(first->key, first->holds);
+    }
+    return future.found(kOurs);
   }
 
   std::int64_t start(std::uint64_t key, Sequence prompt) {
