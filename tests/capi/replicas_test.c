@@ -343,7 +343,7 @@ TEST(EveryNullIsRefused) {
   CHECK_STATUS(wr_router_blocks_stored(r, id, NULL, 1, NULL), WR_STATUS_INVALID_ARGUMENT);
   CHECK_STATUS(wr_router_blocks_removed(NULL, id, 0, NULL, 0, 1, &n, NULL), WR_STATUS_INVALID_ARGUMENT);
   CHECK_STATUS(wr_router_blocks_removed(r, id, 0, NULL, 1, 1, &n, NULL), WR_STATUS_INVALID_ARGUMENT);
-  CHECK_STATUS(wr_router_blocks_removed(r, id, 3, NULL, 0, 1, &n, NULL), WR_STATUS_OUT_OF_RANGE);
+  CHECK_STATUS(wr_router_blocks_removed(r, id, 4, NULL, 0, 1, &n, NULL), WR_STATUS_OUT_OF_RANGE);
   CHECK_STATUS(wr_router_clear_cache(NULL, id, 1, NULL), WR_STATUS_INVALID_ARGUMENT);
   CHECK(out.slot == 7 && out.generation == 7);
   CHECK_EQ(n, 77);
