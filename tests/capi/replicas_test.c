@@ -442,7 +442,7 @@ TEST(TheLogTellsOfMembersPoliciesAndHealth) {
 }
 
 TESTS(CASE(RoutersAreMadeOfSoundSizesOnly), CASE(AReplicaIsAddedFoundNamedAndRemoved), CASE(NamesAndLabelsTakeTwoCalls),
-      CASE(AReplicaThatKeepsSlotsLosesASiblingsTail),
-      CASE(SpecsAreRefusedForWhateverIsWrongWithThem), CASE(TheTableHoldsNoMoreThanItsReplicas),
-      CASE(HandlesOfRemovedReplicasAreStaleEverywhere), CASE(EveryNullIsRefused), CASE(SignalsAreChecked),
-      CASE(UpdatesFillTheWholeSpecAnewAndKeepTheHealth), CASE(TheLogTellsOfMembersPoliciesAndHealth))
+      CASE(AReplicaThatKeepsSlotsLosesASiblingsTail), CASE(SpecsAreRefusedForWhateverIsWrongWithThem),
+      CASE(TheTableHoldsNoMoreThanItsReplicas), CASE(HandlesOfRemovedReplicasAreStaleEverywhere),
+      CASE(EveryNullIsRefused), CASE(SignalsAreChecked), CASE(UpdatesFillTheWholeSpecAnewAndKeepTheHealth),
+      CASE(TheLogTellsOfMembersPoliciesAndHealth))

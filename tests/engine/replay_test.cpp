@@ -140,6 +140,32 @@ TEST(Replay, RunsAgentsToTheEndOfTheirTurns) {
   EXPECT_LE(cached, runner.agents_bound_tokens());
 }
 
+TEST(Replay, AgentsMayHaveSeveralSystemPromptsAndShortTurns) {
+  examples::EngineOptions options = examples::test_options(1);
+  options.service.capacity_tokens = 100'000;
+  examples::RunningEngine engine{options};
+  examples::asio::io_context context{1};
+  Client client{context, {"127.0.0.1", engine.port(), ""}, std::chrono::seconds(20), 0};
+  ASSERT_TRUE(client.wait_until_up(std::chrono::seconds(5)).ok());
+  Runner runner{context, client, {"toy", 50.0, 1, 1}};
+  AgentsScenario scenario{4, 2, 400};
+  scenario.system_prompts = 2;
+  scenario.turn_tokens = 100;
+  scenario.answer_tokens = 5;
+  scenario.think_seconds = 0.1;
+  runner.run_agents(scenario);
+  ASSERT_EQ(runner.exchanges().size(), 8u);
+  std::int64_t prompts = 0;
+  for (const Exchange& x : runner.exchanges()) {
+    EXPECT_EQ(x.error, "");
+    EXPECT_EQ(x.tokens, 5);
+    EXPECT_GE(x.prompt_tokens, 400 + 50);
+    EXPECT_LE(x.prompt_tokens, 400 + 2 * 150 + 100) << "two turns at most, an answer, and what the chat template adds";
+    prompts += x.prompt_tokens;
+  }
+  EXPECT_LE(runner.agents_bound_tokens(), prompts - 2 * 400) << "two agents are the first behind their system prompt";
+}
+
 TEST(Replay, CountsFailuresByKind) {
   examples::EngineOptions options = examples::test_options();
   options.error_rate = 1;

@@ -144,7 +144,8 @@ inline void look_into_slots(const Prepared& p, Scratch& scratch, const EpochDoma
     if (seen == nullptr || seen->id != c.id) continue;
     const std::int64_t found = seen->cache.would_find({p.path, p.input_tokens, p.tokens_per_block_milli});
     const std::int64_t blocks = p.tokens_per_block_milli > 0 ? found * 1'000 / p.tokens_per_block_milli : 0;
-    scratch.match.set(c.id.slot, static_cast<std::uint32_t>(std::min(blocks, static_cast<std::int64_t>(p.path.size()))));
+    scratch.match.set(c.id.slot,
+                      static_cast<std::uint32_t>(std::min(blocks, static_cast<std::int64_t>(p.path.size()))));
   }
 }
 

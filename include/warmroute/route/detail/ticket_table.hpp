@@ -44,11 +44,11 @@ struct TicketSlot {
   std::int64_t tokens_per_block_milli = 0;  // tokens per block of `path`, in thousandths
   std::uint32_t hot_count = 0;
   std::array<std::uint32_t, kMaxCheckpoints> hot_entries{};
-  bool keeps_slots = false;  // its replica does (CacheKind::slots)
-  bool computed = true;      // how it ended, for a replica that keeps slots: its prompt was computed there,
-  std::int64_t really_cached = kUnknown;  // and so many tokens of it were found
-  std::int64_t held_after = 0;            // tokens of prompt and answer
-  std::vector<BlockHash> path;            // keeps its capacity from ticket to ticket
+  bool keeps_slots = false;         // its replica does (CacheKind::slots)
+  bool computed = true;             // how it ended, for a replica that keeps slots: its prompt was computed there,
+  std::int64_t really_cached = -1;  // and so many tokens of it were found
+  std::int64_t held_after = 0;      // tokens of prompt and answer
+  std::vector<BlockHash> path;      // keeps its capacity from ticket to ticket
 };
 
 enum class TicketPhase : std::uint8_t { free = 0, filling = 1, prefill = 2, decode = 3, busy = 4 };
