@@ -58,7 +58,7 @@ std::string to_text(const Explanation& e) {
   for (const auto& c : e.candidates) width = std::max(width, c.name.size() + 3);
   append_cell(out, "replica", width, true);
   for (const auto* title : {"cached", "in flight", "wait", "prefill", "miss", "-hot", "stall", "decode", "transfer",
-                            "-session", "cost ms"}) {
+                            "-session", "-ring", "cost ms"}) {
     append_cell(out, title, 10);
   }
   out += "\n";
@@ -68,7 +68,7 @@ std::string to_text(const Explanation& e) {
                 10);
     append_cell(out, std::to_string(c.load.requests), 10);
     for (const std::int64_t ns : {c.cost.wait, c.cost.prefill, c.cost.miss, c.cost.rebate, c.cost.stall, c.cost.decode,
-                                  c.cost.transfer, c.cost.session, c.cost.total}) {
+                                  c.cost.transfer, c.cost.session, c.cost.prior, c.cost.total}) {
       append_cell(out, milliseconds_text(ns), 10);
     }
     out.append(c.chosen ? " <- chosen" : " ").append(c.lost_because).append("\n");
@@ -116,6 +116,7 @@ std::string to_json(const Explanation& e) {
     append_json_ms(out, "decode", c.cost.decode);
     append_json_ms(out, "transfer", c.cost.transfer);
     append_json_ms(out, "session_bonus", c.cost.session);
+    append_json_ms(out, "ring_prior", c.cost.prior);
     append_json_ms(out, "cost", c.cost.total);
     append_json(out, "lost_because", c.lost_because);
     out += "}";

@@ -133,6 +133,7 @@ constexpr Member kMembers[]{
     {"ring_key_tokens", "an integer", read_integer<&Policy::ring_key_tokens>, write_integer<&Policy::ring_key_tokens>},
     {"ring_points", "an integer", read_integer<&Policy::ring_points>, write_integer<&Policy::ring_points>},
     {"ring_seed", "an unsigned integer", read_integer<&Policy::ring_seed>, write_integer<&Policy::ring_seed>},
+    {"routers", "an integer", read_integer<&Policy::routers>, write_integer<&Policy::routers>},
     {"bound_factor", "a number", read_double<&Policy::bound_factor>, write_double<&Policy::bound_factor>},
     {"block_size", "an integer", read_integer<&Policy::block_size>, write_integer<&Policy::block_size>},
     {"hash_seed", "an unsigned integer", read_integer<&Policy::hash_seed>, write_integer<&Policy::hash_seed>},

@@ -75,6 +75,7 @@ struct CostReplica {
   std::int64_t requests = 0;
   std::int64_t pending_ns = 0;
   std::int64_t context_tokens = 0;
+  std::int64_t prior_milli = 0;  ///< how likely others' requests left it here what this router does not know of
   bool session_here = false;
 };
 
@@ -88,6 +89,7 @@ struct CostTerms {
   std::int64_t decode = 0;
   std::int64_t transfer = 0;
   std::int64_t session = 0;  ///< subtracted
+  std::int64_t prior = 0;    ///< subtracted: what the prompt's ring home is expected to hold
   std::int64_t total = 0;
 };
 
@@ -142,7 +144,8 @@ inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates
   t.transfer =
       r.host_tokens * w.host_transfer_ns + r.disk_tokens * w.disk_transfer_ns + r.shared_tokens * w.shared_transfer_ns;
   t.session = r.session_here ? w.session_bonus_ns : 0;
-  t.total = t.wait + t.miss - t.rebate + t.stall + t.decode + t.transfer - t.session;
+  t.prior = r.prior_milli == 0 ? 0 : (t.miss - t.rebate + t.stall) / 1'000 * r.prior_milli;
+  t.total = t.wait + t.miss - t.rebate + t.stall + t.decode + t.transfer - t.session - t.prior;
   return t;
 }
 

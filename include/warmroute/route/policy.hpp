@@ -82,6 +82,8 @@ struct Policy {
   std::int64_t ring_key_tokens = 1'024;  ///< depth of the prefix key
   std::uint32_t ring_points = 256;       ///< points per unit of weight
   std::uint64_t ring_seed = 0;
+  std::uint32_t routers =
+      1;  ///< that send to the same replicas and tell one another nothing; above 1 a prompt's ring home is a prior
   double bound_factor = 1.5;  ///< c: no replica beyond c times its fair share of tokens in flight
 
   // What is believed of the engines' caches.
@@ -124,6 +126,7 @@ inline Status validate(const Policy& p) {
   require(static_cast<int>(p.ring_key) <= 1, "ring_key is not one of prefix, session_or_prefix");
   require(p.ring_key_tokens >= 1 && p.ring_key_tokens <= 1'000'000, "ring_key_tokens must lie in 1..1000000");
   require(p.ring_points >= 1 && p.ring_points <= 4096, "ring_points must lie in 1..4096");
+  require(p.routers >= 1 && p.routers <= 1024, "routers must lie in 1..1024");
   require(within(p.bound_factor, 1.0, 100), "bound_factor must lie in 1..100");
   require(p.block_size >= 1 && p.block_size <= 512, "block_size must lie in 1..512");
   require(static_cast<int>(p.isolation) <= 2, "isolation is not one of none, salt, pool");

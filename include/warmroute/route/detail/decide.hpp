@@ -27,7 +27,9 @@ inline void rank_by_cost(const Prepared& p, const Scratch& scratch, Ranking& ran
   for (const std::uint32_t i : scratch.eligible) {
     const Candidate& c = p.pool->candidates[i];
     const bool cold = c.id.slot >= match.size() || match[c.id.slot] == 0;
-    if (cold && c.id.slot != session_slot && ranking.full() && ranking.beyond(cold_cost_at_least(p, scratch, c)))
+    const bool home = c.id.slot == p.homes[0] || c.id.slot == p.homes[1];
+    if (cold && !home && c.id.slot != session_slot && ranking.full() &&
+        ranking.beyond(cold_cost_at_least(p, scratch, c)))
       continue;
     const CostReplica reading = cost_replica(p, scratch, c);
     const std::int64_t total = cost_terms(p, scratch, c, reading).total;

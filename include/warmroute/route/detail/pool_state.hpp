@@ -16,6 +16,7 @@
 #include "warmroute/prefix/residency.hpp"
 #include "warmroute/prefix/slot_residency.hpp"
 #include "warmroute/route/baselines.hpp"
+#include "warmroute/route/detail/forks.hpp"
 #include "warmroute/route/detail/inflight_prefixes.hpp"
 #include "warmroute/route/detail/placement_queue.hpp"
 #include "warmroute/route/detail/prediction.hpp"
@@ -120,7 +121,10 @@ struct PoolState {
   PredictedCaches predicted;  // of replicas whose engines report
   SharedStore shared;         // that all of them can load from
   InflightPrefixes hot;
+  ForkTable forks;  // used with several routers
   RunningMean output_tokens{256'000, 16};
+  RunningMean input_tokens{0, 0};  // of the requests routed, thousandths
+  RunningMean prefill_ns{0, 0};    // of their uncached tokens, ns
   RunningMean bytes_per_token_milli{4'000'000,
                                     16};  // thousandths of thousandths: 4 bytes per token until told otherwise
   alignas(kCacheLine) std::atomic<std::uint64_t> turn{0};  // of round robin

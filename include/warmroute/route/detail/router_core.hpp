@@ -228,6 +228,8 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
   book.pending_ns.fetch_add(slot.pending_ns, relaxed);
   book.context_tokens.fetch_add(slot.input_tokens, relaxed);
   in_flight_.fetch_add(1, relaxed);
+  pool.input_tokens.add(slot.input_tokens * 1'000);
+  pool.prefill_ns.add(slot.pending_ns);
   pool.turn.fetch_add(1, relaxed);
   slot.shared_tokens = 0;
   InflightPrefixes::Cursor cursor;
@@ -237,6 +239,7 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
     if (others) slot.shared_tokens = p.tokens_of(static_cast<std::uint32_t>(cursor.depth));
   }
   sessions_.remember(p.session, d.replica, now);
+  if (p.prior_milli != 0) pool.forks.note(p.path, p.known_blocks, fork_from(p));
 
   slot.lease_until.store(now.value + slot.lease_ns, relaxed);
   const bool placed = !slot.path.empty() || slot.keeps_slots;  // the shortest prompt takes a slot, too

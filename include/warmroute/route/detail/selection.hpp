@@ -32,7 +32,10 @@ struct Prepared {
   ReplicaId session_replica;
   std::uint64_t draw = 0;  // breaks exact ties
   Nanos now{0};
-  bool fail_open = false;  // nobody is up and policy says to try all the same
+  std::array<std::uint32_t, 2> homes{kNoReplica.slot, kNoReplica.slot};  // on the ring, where there are several routers
+  std::int64_t prior_milli = 0;
+  std::uint32_t known_blocks = 0;  // of the path, by any replica; only with a prior
+  bool fail_open = false;          // nobody is up and policy says to try all the same
 
   [[nodiscard]] std::int64_t tokens_of(std::uint32_t blocks) const noexcept {
     return std::int64_t{blocks} * tokens_per_block_milli / 1'000;
@@ -74,12 +77,17 @@ inline void prepare_path(Prepared& p, const Request& r, Scratch& scratch, std::s
                                                               static_cast<std::int64_t>(p.path.size())));
 }
 
+/// Successors that make a fork: twice as many as there are replicas, so that what lies behind it can be spread.
+inline std::uint32_t fork_from(const Prepared& p) noexcept {
+  return static_cast<std::uint32_t>(std::min<std::size_t>(2 * p.pool->candidates.size(), 60'000));
+}
+
 // How many requests in flight share how much of this prompt: falling counts, ended by the first below two.
 inline void prepare_shared(Prepared& p, Scratch& scratch) {
   InflightPrefixes::Cursor cursor;
   std::size_t steps = 0;
   while (cursor.next(p.path) && steps < kMaxCheckpoints) {
-    const std::int64_t requests = p.pool->state->hot.count(cursor.hash);
+    const std::int64_t requests = p.pool->state->hot.count(cursor.hash) * p.topology->policy.routers;
     if (requests < 2) break;
     const std::int64_t end = p.tokens_of(static_cast<std::uint32_t>(cursor.depth));
     if (steps > 0 && scratch.shared[steps - 1].requests <= requests) {
@@ -134,6 +142,23 @@ inline Verdict find_eligible(Prepared& p, const Request& r, Scratch& scratch) {
   return up || p.fail_open ? Verdict::all_excluded : Verdict::no_replica;
 }
 
+/// Several routers that tell one another nothing still agree on a prompt's home: the ring's, for the prompt down to just behind the deepest
+/// fork on its way. What others sent there is likely held there, half as likely at its successor. Shares: spec of the formula in
+/// benchmarks/README.md ("Several routers"); with R routers a share of 1 - 1/R of the traffic was sent by others.
+inline void prepare_prior(Prepared& p, std::uint32_t known) noexcept {
+  const Policy& policy = p.topology->policy;
+  if (policy.routers <= 1 || policy.algorithm != Algorithm::cost || p.path.empty() || p.pool->ring == nullptr) return;
+  const std::size_t least = std::max<std::size_t>(
+      2,
+      static_cast<std::size_t>(policy.ring_key_tokens * 1'000 / std::max<std::int64_t>(1, p.tokens_per_block_milli)));
+  const std::size_t fork = p.pool->state->forks.deepest(p.path, fork_from(p));
+  const std::size_t depth = std::min(std::max(least, fork + 1), p.path.size());
+  const std::uint64_t key = mix(XXH3_64bits(p.path.data(), depth * sizeof(BlockHash)));
+  static_cast<void>(p.pool->ring->successors(key, p.homes));
+  p.prior_milli = 700 - 700 / policy.routers;
+  p.known_blocks = known;
+}
+
 /// A replica that keeps slots holds more than a request can find there, and what it finds includes an answer whose blocks nobody told. So what
 /// its own rules would give replaces what the index says. cost: a look at each of its sequences, one or two.
 inline void look_into_slots(const Prepared& p, Scratch& scratch, const EpochDomain::Guard& guard) {
@@ -169,6 +194,7 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
       shared.any() ? std::min(shared.depth(p.path, scratch.in_store, guard), p.most_blocks) : std::uint32_t{0};
   if (pool->any_slots) look_into_slots(p, scratch, guard);
   prepare_shared(p, scratch);
+  prepare_prior(p, topology.policy.routers > 1 ? scratch.match.best() : 0);
   const std::int64_t expected = pool->state->output_tokens.milli() / 1'000;
   p.cost.input_tokens = p.input_tokens;
   p.cost.output_tokens = r.max_output_tokens >= 0 ? std::min(expected, r.max_output_tokens) : expected;
@@ -218,13 +244,19 @@ inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const
   out.context_tokens = c.book->context_tokens.load(relaxed);
   const std::int64_t at = c.book->signals_at.load(relaxed);
   if (at != 0 && p.now.value - at <= p.topology->policy.signals_max_age.value) {
-    // Other routers' requests: as many running ones, and a queue of prompts like this router's own.
+    // Other routers' requests look like this one's: as long, and with as much to prefill where they still wait.
     const std::int64_t foreign = c.book->foreign_requests.load(relaxed);
-    const std::int64_t own = std::max<std::int64_t>(1, out.requests);
-    out.context_tokens += foreign * (out.context_tokens / own);
     const std::int64_t waiting = std::min<std::int64_t>(c.book->foreign_waiting.load(relaxed), kMaxRequests);
-    out.pending_ns += waiting * scratch.whole_prefill_ns[c.hardware];
+    out.context_tokens += foreign * (p.pool->state->input_tokens.milli() / 1'000);
+    if (waiting > 0) {  // those before them are half done in the mean
+      const std::int64_t mean = p.pool->state->prefill_ns.milli();
+      out.pending_ns += waiting * mean + mean / 2;
+    }
     out.requests += foreign;
+  }
+  if (p.prior_milli != 0 && (c.id.slot == p.homes[0] || c.id.slot == p.homes[1]) &&
+      p.pool->state->caches[c.id.slot].reported_generation.load(std::memory_order_relaxed) != c.id.generation) {
+    out.prior_milli = c.id.slot == p.homes[0] ? p.prior_milli : p.prior_milli / 2;
   }
   out.session_here = p.session != 0 && SessionTable::same_replica(p.session_replica, c.id);
   return out;
