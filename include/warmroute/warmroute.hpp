@@ -54,6 +54,7 @@
 #include "warmroute/route/cost.hpp"
 #include "warmroute/route/decision.hpp"
 #include "warmroute/route/explain.hpp"
+#include "warmroute/route/gateway_ring.hpp"
 #include "warmroute/route/policy.hpp"
 #include "warmroute/route/policy_json.hpp"
 #include "warmroute/route/replica_cache.hpp"
