@@ -6,7 +6,7 @@
  *   3 Ring         consistent hashing with weights and bounded load
  *   4 Policy       every knob
  *   5 Replicas     a router's members, their health, signals and cache events
- *   6 Engines      what engines publish, over your transport: KV event messages, metrics pages
+ *   6 Engines      what engines publish: KV event messages, metrics pages; over your transport, or asked for on a thread
  *   7 Requests     what is asked: token ids, block hashes, or a JSON body
  *   8 Routing      route, peek, explain, tickets; one by one and in batches
  *   9 Observation  statistics, Prometheus text
@@ -18,7 +18,8 @@
  *   struct is read as if the rest had its INIT value, a newer caller's longer one is refused (unsupported) only if it sets what this library does not know.
  *   Leave `reserved` members 0: some become fields. Of an output, what the library does not know stays as it was; in statistics and policies it becomes 0.
  * - Outcomes that policy foresees ("no replica is up") are verdicts of a wr_decision, not failures.
- * - Times are nanoseconds of one monotonic clock of yours, passed in; the library reads none. It opens no socket and starts no thread.
+ * - Times are nanoseconds of one monotonic clock of yours, passed in; the library reads none. It opens no socket and starts no thread, but for
+ *   wr_poller and wr_kv_subscriber (6): each has one thread, which calls your clock, or reads the system's monotonic one if you give none.
  * - Strings are (pointer, size), need no terminating NUL, and are read during the call only.
  * - A `const` handle may be used by any number of threads at once; a mutable one by one at a time, unless its call says "threads: any".
  *   `_free` takes NULL, and nothing may use the handle at that time or later.
@@ -133,6 +134,9 @@ enum { WR_LOG_DEBUG = 0, WR_LOG_INFO = 1, WR_LOG_WARNING = 2, WR_LOG_ERROR = 3 }
 /** Called on any thread that calls into the router, possibly under one of its locks: it must not call back. `message` lives until it returns. */
 typedef void (*wr_log_fn)(void* user, uint32_t level, wr_str message);
 
+/** Called on the thread of a wr_poller or wr_kv_subscriber. returns: now, of the clock whose times the router is given. units: ns */
+typedef int64_t (*wr_clock_fn)(void* user);
+
 /* Text results: `buf` takes `cap` bytes, `*needed` gets what the whole needs, terminating NUL included. buf NULL asks for the size (OK).
    Too small: WR_STATUS_CAPACITY, `*needed` is set, `buf` is untouched. */
 
@@ -229,6 +233,10 @@ WR_API wr_status wr_index_store_event(wr_index* index, wr_replica_id replica, ui
 /** Removes by the engine's names, in any order; unknown names are skipped. threads: any; serialised inside. since: 0.1.0 */
 WR_API wr_status wr_index_remove_event(wr_index* index, wr_replica_id replica, uint32_t tier, const uint64_t* ids,
                                        size_t count, size_t* removed, wr_error* err);
+/** Blocks that the engine calls so are held on `tier`, too (offloaded, say); their content is not told again. `*known` (NULL is fine): how many of
+    the names are known. errors: out_of_range (tier). threads: any; serialised inside. since: 0.1.0 */
+WR_API wr_status wr_index_hold_event(wr_index* index, wr_replica_id replica, uint32_t tier, const uint64_t* ids,
+                                     size_t count, size_t* known, wr_error* err);
 /** Forgets all that the slot held, in constant time. threads: any; serialised inside. since: 0.1.0 */
 WR_API wr_status wr_index_clear(wr_index* index, wr_replica_id replica, wr_error* err);
 /** Gives memory back, looking at no more than `max_nodes` runs. threads: any; serialised inside. since: 0.1.0 */
@@ -513,6 +521,22 @@ enum {
 WR_API wr_status wr_router_signal(wr_router* router, wr_replica_id replica, uint32_t signal, double value, int64_t now_ns,
                                   wr_error* err);
 
+/** What an engine says of its own prefix cache: counters since its start. */
+typedef struct wr_prefix_counters {
+  uint32_t struct_size;
+  uint32_t in_blocks; /* 1: blocks are counted, not tokens */
+  int64_t queries;    /* looked up */
+  int64_t hits;       /* of those, found */
+  uint32_t shared;    /* 1: of all ranks of its page together; this replica's part cannot be told */
+  uint32_t reserved0;
+  uint64_t reserved[2];
+} wr_prefix_counters;
+#define WR_PREFIX_COUNTERS_INIT {sizeof(wr_prefix_counters), 0, 0, 0, 0, 0, {0, 0}}
+/** A reading of them, for the statistics alone: the engine's hit ratio stands beside what was matched here. wr_router_apply_metrics and wr_poller
+    do it by themselves. errors: stale, invalid_argument (negative, more hits than queries). threads: any. since: 0.1.0 */
+WR_API wr_status wr_router_prefix_counters(wr_router* router, wr_replica_id replica, const wr_prefix_counters* counters,
+                                           int64_t now_ns, wr_error* err);
+
 /** Consecutive blocks of one prompt that an engine says it stored. The first event makes the replica a *reported* one: what was believed of its
     cache goes, and its own events alone count from then on. */
 typedef struct wr_stored_blocks {
@@ -571,7 +595,7 @@ WR_API wr_status wr_router_import_caches(wr_router* router, const uint8_t* bytes
 
 /* ==================================================================== 6 Engines */
 
-/* For callers who bring the messages themselves; nothing in here opens a socket. */
+/* wr_kv_source and wr_metrics are for callers who bring the messages themselves; wr_kv_subscriber and wr_poller go and get them. */
 
 /** One publisher of KV events, i.e. one rank of one engine, and the replica whose cache it tells of: numbers are checked, a gap is filled from the
     engine's replay or ends in a cleared cache, a restart clears at once, blocks whose parent is missing wait for it. Events reach the router in
@@ -699,6 +723,64 @@ WR_API wr_status wr_kv_source_advance(wr_kv_source* source, int64_t now_ns, wr_e
 /** errors: invalid_argument. since: 0.1.0 */
 WR_API wr_status wr_kv_source_read_status(const wr_kv_source* source, wr_kv_source_status* out, wr_error* err);
 
+/** Subscribes to the KV events of many engines over ZeroMQ, on one thread of its own: a wr_kv_source per engine, replays requested where there is an
+    endpoint for them. Routing never waits for it. threads: any for every call. lifetime: the router must outlive it. */
+typedef struct wr_kv_subscriber wr_kv_subscriber;
+
+typedef struct wr_kv_subscriber_options {
+  uint32_t struct_size;
+  uint32_t abi_version;
+  wr_clock_fn clock; /* NULL: the system's monotonic clock */
+  void* clock_user;  /* handed to `clock`; must outlive the subscriber */
+  wr_log_fn log;     /* called on its thread; NULL: none */
+  void* log_user;
+  uint64_t max_message_bytes; /* larger ones end the connection; it comes back with a gap */
+  uint32_t queue_messages;    /* per engine; beyond, the engine's are lost, which is a gap; at most 2^31 - 1 */
+  uint32_t reserved0;
+  int64_t reconnect_from_ns; /* pauses between attempts to connect, in whole milliseconds */
+  int64_t reconnect_to_ns;
+  uint64_t reserved[4];
+} wr_kv_subscriber_options;
+#define WR_KV_SUBSCRIBER_OPTIONS_INIT \
+  {sizeof(wr_kv_subscriber_options), WR_ABI_VERSION, NULL, NULL, NULL, NULL, 16777216u, 100000, 0, 100000000, 5000000000, {0, 0, 0, 0}}
+
+/** Where one publisher, i.e. one data-parallel rank, is found. */
+typedef struct wr_kv_endpoint {
+  uint32_t struct_size;
+  uint32_t reserved0;
+  wr_replica_id replica;
+  wr_str events; /* e.g. "tcp://10.0.0.1:5557"; rank r of vLLM and SGLang: that port + r */
+  wr_str replay; /* e.g. "tcp://10.0.0.1:5558"; empty: gaps clear the replica's cache */
+  wr_str topic;  /* prefix of the topics wanted; empty: all */
+  const wr_kv_source_options* source; /* NULL: the defaults. `replay` follows from the endpoint; `notice` must be NULL: the log tells */
+  uint64_t reserved[4];
+} wr_kv_endpoint;
+#define WR_KV_ENDPOINT_INIT {sizeof(wr_kv_endpoint), 0, WR_NO_REPLICA_INIT, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, NULL, {0, 0, 0, 0}}
+
+typedef struct wr_kv_endpoint_status {
+  uint32_t struct_size;
+  uint32_t connected;
+  uint64_t connects;
+  uint64_t bad_frames; /* messages that were no [topic, seq, payload] */
+  uint64_t reserved[4];
+} wr_kv_endpoint_status;
+#define WR_KV_ENDPOINT_STATUS_INIT {sizeof(wr_kv_endpoint_status), 0, 0, 0, {0, 0, 0, 0}}
+
+/** `options` NULL: the defaults. errors: unsupported (the library was built without ZeroMQ), io (no sockets or threads left), invalid_argument,
+    abi_mismatch, out_of_memory. since: 0.1.0 */
+WR_API wr_status wr_kv_subscriber_new(wr_router* router, const wr_kv_subscriber_options* options, wr_kv_subscriber** out,
+                                      wr_error* err);
+/** Ends its thread; not from a callback. since: 0.1.0 */
+WR_API void wr_kv_subscriber_free(wr_kv_subscriber* subscriber);
+/** Begins to listen; an engine that is not there yet is tried again with growing pauses. errors: stale, already_exists (that replica has one),
+    invalid_argument (no ZeroMQ endpoint, source options), io. threads: any. since: 0.1.0 */
+WR_API wr_status wr_kv_subscriber_add(wr_kv_subscriber* subscriber, const wr_kv_endpoint* endpoint, wr_error* err);
+/** Nothing of that replica is applied once this returns. errors: not_found. threads: any. since: 0.1.0 */
+WR_API wr_status wr_kv_subscriber_remove(wr_kv_subscriber* subscriber, wr_replica_id replica, wr_error* err);
+/** At most a tenth of a second old. `status`, `source`: either may be NULL. errors: not_found. threads: any. since: 0.1.0 */
+WR_API wr_status wr_kv_subscriber_read_status(const wr_kv_subscriber* subscriber, wr_replica_id replica,
+                                              wr_kv_endpoint_status* status, wr_kv_source_status* source, wr_error* err);
+
 /** Reads metrics pages (Prometheus text 0.0.4, 1.0.0, OpenMetrics) of vLLM, SGLang, TensorRT-LLM, Triton, TGI and llama.cpp, one after another, of any
     number of engines, in scratch memory that it keeps. threads: one page at a time. */
 typedef struct wr_metrics wr_metrics;
@@ -706,7 +788,7 @@ typedef struct wr_metrics wr_metrics;
 /** What one page was. lifetime: `engine` until the next parse or the end. */
 typedef struct wr_metrics_reading {
   uint32_t struct_size;
-  uint32_t reserved0;
+  uint32_t has_shared; /* 1: beside several ranks there are series that name none; WR_RANK_SHARED reads them */
   wr_str engine;      /* whose metrics they are: "vllm", "sglang", "trtllm", "triton-trtllm", "tgi", "llamacpp", or of a table of yours */
   size_t rank_count;  /* by (model, rank) */
   size_t skipped_lines; /* malformed, of bad rank, or beyond a limit */
@@ -755,9 +837,10 @@ typedef struct wr_metrics_applied {
   uint64_t signals;         /* taken by the router */
   uint64_t refused;         /* by it, e.g. of a replica that was removed */
   uint64_t unmatched_ranks; /* of the page, with no target or with several */
-  uint64_t reserved[2];
+  uint64_t shared_counters; /* targets that got prefix-cache counters which are of their whole page */
+  uint64_t reserved[1];
 } wr_metrics_applied;
-#define WR_METRICS_APPLIED_INIT {sizeof(wr_metrics_applied), 0, 0, 0, 0, {0, 0}}
+#define WR_METRICS_APPLIED_INIT {sizeof(wr_metrics_applied), 0, 0, 0, 0, 0, {0}}
 
 /** errors: out_of_memory. since: 0.1.0 */
 WR_API wr_status wr_metrics_new(wr_metrics** out, wr_error* err);
@@ -770,6 +853,8 @@ WR_API wr_status wr_metrics_set_table(wr_metrics* metrics, wr_str json, wr_error
     compressed), not_found (no known metrics), invalid_argument (of several engines and none named; no such table), too_large (16 MiB): the parser
     then holds nothing. alloc: none once it has seen a page of the size. since: 0.1.0 */
 WR_API wr_status wr_metrics_parse(wr_metrics* metrics, wr_str page, wr_str engine, wr_metrics_reading* out, wr_error* err);
+/** Of wr_metrics_read_rank: what the page says without naming a rank. */
+#define WR_RANK_SHARED SIZE_MAX
 /** One rank of the page that was read last. errors: out_of_range. since: 0.1.0 */
 WR_API wr_status wr_metrics_read_rank(const wr_metrics* metrics, size_t rank, wr_metrics_rank* out, wr_error* err);
 /** Gives each rank's known values to its replica as signals, as of `now_ns` (of the scrape). shape: `stride` bytes from one target to the next. A rank
@@ -778,6 +863,132 @@ WR_API wr_status wr_metrics_read_rank(const wr_metrics* metrics, size_t rank, wr
 WR_API wr_status wr_router_apply_metrics(wr_router* router, const wr_metrics* metrics, const wr_metrics_target* targets,
                                          size_t count, size_t stride, int64_t now_ns, wr_metrics_applied* applied,
                                          wr_error* err);
+
+/** Remembers one server's counters from one page to the next. threads: one at a time. */
+typedef struct wr_engine_counters wr_engine_counters;
+
+/** What one rank's counters gained since the page before. WR_UNKNOWN: not known now, or not before. */
+typedef struct wr_engine_delta {
+  uint32_t struct_size;
+  uint32_t restarted; /* 1: a counter fell, the engine began anew and its cache is empty: wr_router_clear_cache */
+  int64_t dp_rank;    /* as labelled; WR_UNKNOWN: no label */
+  wr_str model;       /* empty: no label. lifetime: until the metrics' next parse or end */
+  uint32_t shared;    /* 1: of WR_RANK_SHARED */
+  uint32_t reserved0;
+  int64_t prefix_hits;
+  int64_t prefix_queries;
+  int64_t first_tokens;
+  uint64_t reserved[4];
+} wr_engine_delta;
+#define WR_ENGINE_DELTA_INIT \
+  {sizeof(wr_engine_delta), 0, WR_UNKNOWN, WR_STR_INIT, 0, 0, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, {0, 0, 0, 0}}
+
+/** errors: out_of_memory. since: 0.1.0 */
+WR_API wr_status wr_engine_counters_new(wr_engine_counters** out, wr_error* err);
+/** since: 0.1.0 */
+WR_API void wr_engine_counters_free(wr_engine_counters* counters);
+/** With the page that `metrics` read last: *count deltas, one for each rank that was seen before. alloc: when a rank is new. since: 0.1.0 */
+WR_API wr_status wr_engine_counters_update(wr_engine_counters* counters, const wr_metrics* metrics, size_t* count,
+                                           wr_error* err);
+/** One of them. errors: out_of_range. since: 0.1.0 */
+WR_API wr_status wr_engine_counters_read(const wr_engine_counters* counters, size_t delta, wr_engine_delta* out,
+                                         wr_error* err);
+/** Forgets what was read: the next page is the first. since: 0.1.0 */
+WR_API wr_status wr_engine_counters_clear(wr_engine_counters* counters, wr_error* err);
+
+/** Asks model servers for their metrics (GET, HTTP/1.1, unencrypted) again and again, on one thread of its own, and gives a router what they say, or hands
+    each page to a callback, or both. Routing never waits for it; one slow, broken or hostile server delays no other one's pages. A failed
+    scrape changes no signal: it grows old, which the policy's signals_max_age_ns judges. threads: any for every call. */
+typedef struct wr_poller wr_poller;
+
+/** A page that came whole with status 200. */
+typedef struct wr_poller_page {
+  uint32_t struct_size; /* what this library fills; read no further */
+  uint32_t reserved0;
+  wr_str target; /* its name */
+  wr_str body;
+  int64_t at_ns;   /* when it was there */
+  int64_t took_ns; /* from the request on */
+  uint64_t reserved[4];
+} wr_poller_page;
+/** Called on the poller's thread, before the page is applied; slow ones delay scrapes. It may add, remove and read statuses. `page` lives until it
+    returns. */
+typedef void (*wr_poller_page_fn)(void* user, const wr_poller_page* page);
+
+typedef struct wr_poller_options {
+  uint32_t struct_size;
+  uint32_t abi_version;
+  int64_t interval_ns; /* from one scrape of a target to its next; several gateways want 100 ms */
+  int64_t timeout_ns;  /* of one scrape: connection, request and the whole answer */
+  int64_t backoff_to_ns; /* failures in a row double the pause, up to this (or the interval, if that is longer) */
+  uint32_t jitter_percent; /* each pause is drawn from the interval and so much around it */
+  uint32_t keep_alive;     /* 1: one connection per target stays open */
+  uint64_t max_bytes;      /* longer answers fail */
+  uint64_t seed;           /* of the jitter */
+  const wr_str* tables;    /* as wr_metrics_set_table takes them */
+  size_t table_count;
+  wr_poller_page_fn page; /* NULL: none */
+  void* page_user;        /* these must outlive the poller */
+  wr_clock_fn clock;      /* NULL: the system's monotonic clock */
+  void* clock_user;
+  wr_log_fn log; /* a target's first failure in a row, and that it answers again; on the poller's thread; NULL: none */
+  void* log_user;
+  uint64_t reserved[4];
+} wr_poller_options;
+#define WR_POLLER_OPTIONS_INIT                                                                                      \
+  {sizeof(wr_poller_options), WR_ABI_VERSION, 500000000, 2000000000, 5000000000, 10, 1, 16777216u, 1, NULL, 0, NULL, NULL, \
+   NULL, NULL, NULL, NULL, {0, 0, 0, 0}}
+
+/** One page, and the replicas that it tells of: one server's data-parallel ranks are one target. */
+typedef struct wr_poller_target {
+  uint32_t struct_size;
+  uint32_t clear_on_restart; /* 1: when the page's counters fall, what is believed of its replicas' caches goes; 0 where KV events come, too */
+  wr_str url;    /* "[http://]host[:port][/path]"; an IPv6 address in brackets; without port 80, without path /metrics */
+  wr_str name;   /* what it is called in calls and logs; empty: the url */
+  wr_str engine; /* the table to read it by; empty: the one whose metrics are on the page */
+  const wr_metrics_target* replicas; /* none: nothing is applied, the callback alone gets the pages */
+  size_t replica_count;
+  size_t replica_stride; /* bytes from one to the next */
+  uint64_t reserved[4];
+} wr_poller_target;
+#define WR_POLLER_TARGET_INIT \
+  {sizeof(wr_poller_target), 1, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, NULL, 0, sizeof(wr_metrics_target), {0, 0, 0, 0}}
+
+#define WR_POLLER_ENGINE_SIZE 64
+#define WR_POLLER_ERROR_SIZE 256
+typedef struct wr_poller_status {
+  uint32_t struct_size;
+  uint32_t up; /* 1: the last scrape succeeded */
+  uint64_t scrapes; /* ended, in either way */
+  uint64_t failures;
+  uint64_t failures_in_row;
+  uint64_t connects;
+  uint64_t restarts; /* counters fell */
+  int64_t age_ns;    /* since the last success; WR_UNKNOWN: never */
+  int64_t last_duration_ns;
+  uint64_t last_bytes; /* of the last page; likewise the next two */
+  uint64_t skipped_lines;
+  uint64_t unmatched_ranks; /* with no replica, or several */
+  uint64_t signals;         /* given to the router */
+  char engine[WR_POLLER_ENGINE_SIZE];    /* of the last page that was read; NUL-terminated, cut if longer */
+  char last_error[WR_POLLER_ERROR_SIZE]; /* of the last failure; stays after a success */
+  uint64_t reserved[4];
+} wr_poller_status;
+#define WR_POLLER_STATUS_INIT {sizeof(wr_poller_status), 0, 0, 0, 0, 0, 0, WR_UNKNOWN, 0, 0, 0, 0, 0, {0}, {0}, {0, 0, 0, 0}}
+
+/** `router` NULL: pages go to the callback alone; else it must outlive the poller. `options` NULL: the defaults. errors: invalid_argument (every fault
+    named), invalid_json and the like (tables), io (no thread, no descriptors), abi_mismatch, out_of_memory. since: 0.1.0 */
+WR_API wr_status wr_poller_new(wr_router* router, const wr_poller_options* options, wr_poller** out, wr_error* err);
+/** Ends its thread, in the middle of scrapes; not from a callback. since: 0.1.0 */
+WR_API void wr_poller_free(wr_poller* poller);
+/** The first scrape comes within the interval, and within a second. errors: invalid_argument (url), out_of_range (dp_rank), already_exists (name).
+    threads: any. since: 0.1.0 */
+WR_API wr_status wr_poller_add(wr_poller* poller, const wr_poller_target* target, wr_error* err);
+/** Nothing of that target is applied or called back once this returns (called from the callback: after that). errors: not_found.
+    threads: any. since: 0.1.0 */
+WR_API wr_status wr_poller_remove(wr_poller* poller, wr_str name, wr_error* err);
+/** errors: not_found. threads: any. since: 0.1.0 */
+WR_API wr_status wr_poller_read_status(const wr_poller* poller, wr_str name, wr_poller_status* out, wr_error* err);
 
 /* ==================================================================== 7 Requests */
 
@@ -1080,10 +1291,17 @@ typedef struct wr_replica_statistics {
   int64_t signals_at_ns; /* 0 = never */
   uint64_t believed_blocks;
   uint64_t capacity_blocks;
+  int64_t input_tokens;   /* of requests whose prefill ended there */
+  int64_t matched_tokens; /* of those, believed to be in its cache when they were routed */
+  int64_t engine_prefix_queries; /* the same as its engine counts it, requests of others included, since its first reading */
+  int64_t engine_prefix_hits;
+  uint32_t engine_prefix_unit;   /* WR_PREFIX_UNIT_..., of both; unknown until there were two readings */
+  uint32_t engine_prefix_shared; /* 1: of all ranks of its page together */
+  int64_t engine_prefix_at_ns; /* of the last reading */
   uint64_t reserved[4];
 } wr_replica_statistics;
 #define WR_REPLICA_STATISTICS_INIT \
-  {sizeof(wr_replica_statistics), WR_HEALTH_UP, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0}}
+  {sizeof(wr_replica_statistics), WR_HEALTH_UP, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0}}
 
 typedef struct wr_pool_statistics {
   uint32_t struct_size;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "events.hpp"
 #include "router.hpp"
 #include "warmroute/ingest/kv_source.hpp"
 
@@ -50,42 +51,6 @@ namespace {
 constexpr std::string_view kNoSource = "source is NULL";
 const wr_kv_source_options kSourceDefaults = WR_KV_SOURCE_OPTIONS_INIT;
 
-KvSourceOptions options_of(const wr_kv_source_options& o, const Policy& policy) noexcept {
-  KvSourceOptions out;
-  out.events = kv_event_options(policy);
-  if (o.block_size != 0) {
-    out.events.block_size = o.block_size;
-    out.events.hash_seed = o.hash_seed;
-  }
-  out.events.engine_block_size = o.engine_block_size;
-  out.events.max_bytes = o.max_message_bytes;
-  out.replay = o.replay != 0;
-  out.replay_attempts = o.replay_attempts;
-  out.replay_timeout = Nanos{o.replay_timeout_ns};
-  out.max_held_bytes = o.max_held_bytes;
-  out.max_orphan_blocks = o.max_orphan_blocks;
-  out.orphan_age = Nanos{o.orphan_age_ns};
-  return out;
-}
-
-// What would otherwise show as a source that refuses every message, or waits for ever.
-wr_status check(const wr_kv_source_options& o, const KvEventOptions& events, wr_error* err) noexcept {
-  const std::uint32_t ours = events.block_size;
-  const std::uint32_t theirs = events.engine_block_size != 0 ? events.engine_block_size : ours;
-  if (ours > kMaxBlockTokens) return fail(err, Code::invalid_argument, "block_size must lie in 0..512");
-  if ((theirs % ours != 0 && ours % theirs != 0) || theirs / ours > kMaxEngineParts) {
-    return fail(err, Code::invalid_argument,
-                "engine_block_size must be a divisor of the block size or a multiple of it, at most 128 times");
-  }
-  if (o.max_message_bytes == 0 || o.max_message_bytes > 0xffff'ffff) {
-    return fail(err, Code::invalid_argument, "max_message_bytes must lie in 1..2^32 - 1");
-  }
-  if (o.replay_attempts == 0 || o.replay_timeout_ns < 0 || o.orphan_age_ns < 0) {
-    return fail(err, Code::invalid_argument, "replay_attempts must be at least 1, and no time negative");
-  }
-  return WR_STATUS_OK;
-}
-
 // No socket brings more than four frames; a fifth is kept so that it is seen.
 constexpr std::size_t kMostFrames = 5;
 
@@ -107,7 +72,27 @@ wr_status take(wr_kv_source* source, KvSocket socket, const wr_str* frames, std:
   });
 }
 
-wr_kv_source_status status_of(const KvSourceStatus& s, const KvCounters& c) noexcept {
+}  // namespace
+
+KvSourceOptions capi::source_options_of(const wr_kv_source_options& o, const Policy& policy) noexcept {
+  KvSourceOptions out;
+  out.events = kv_event_options(policy);
+  if (o.block_size != 0) {
+    out.events.block_size = o.block_size;
+    out.events.hash_seed = o.hash_seed;
+  }
+  out.events.engine_block_size = o.engine_block_size;
+  out.events.max_bytes = o.max_message_bytes;
+  out.replay = o.replay != 0;
+  out.replay_attempts = o.replay_attempts;
+  out.replay_timeout = Nanos{o.replay_timeout_ns};
+  out.max_held_bytes = o.max_held_bytes;
+  out.max_orphan_blocks = o.max_orphan_blocks;
+  out.orphan_age = Nanos{o.orphan_age_ns};
+  return out;
+}
+
+wr_kv_source_status capi::status_of(const KvSourceStatus& s, std::uint64_t stored, std::uint64_t removed) noexcept {
   return {0,
           static_cast<std::uint32_t>(s.state),
           s.next,
@@ -124,12 +109,10 @@ wr_kv_source_status status_of(const KvSourceStatus& s, const KvCounters& c) noex
           s.unknown_removes,
           s.orphan_blocks,
           s.held_bytes,
-          c.blocks_stored,
-          c.blocks_removed,
+          stored,
+          removed,
           {}};
 }
-
-}  // namespace
 
 extern "C" {
 
@@ -147,8 +130,8 @@ wr_status wr_kv_source_new(wr_router* router, wr_replica_id replica, const wr_kv
   if (!readable(in->isolation_key)) return null_argument(err, "isolation_key has a size and no data");
   return guard(err, [&] {
     if (const auto known = router->router.replica(id_of(replica)); !known) return fail(err, known.error());
-    const KvSourceOptions whole = options_of(*in, router->router.policy());
-    if (const wr_status bad = check(*in, whole.events, err); bad != WR_STATUS_OK) return bad;
+    const KvSourceOptions whole = source_options_of(*in, router->router.policy());
+    if (const Status sound = validate(whole); !sound) return fail(err, sound.error());
     *out = std::make_unique<wr_kv_source>(router->router, id_of(replica), whole, *in).release();
     return static_cast<wr_status>(WR_STATUS_OK);
   });
@@ -191,7 +174,8 @@ wr_status wr_kv_source_advance(wr_kv_source* source, int64_t now_ns, wr_error* e
 wr_status wr_kv_source_read_status(const wr_kv_source* source, wr_kv_source_status* out, wr_error* err) {
   if (source == nullptr) return null_argument(err, kNoSource);
   if (!writable(out)) return null_argument(err, kBadOutput);
-  write(out, status_of(source->source.status(), source->source.counters()));
+  const KvCounters& counters = source->source.counters();
+  write(out, status_of(source->source.status(), counters.blocks_stored, counters.blocks_removed));
   return WR_STATUS_OK;
 }
 

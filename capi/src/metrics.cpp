@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "metrics.hpp"
 #include "router.hpp"
 #include "warmroute/ingest/engine_metrics.hpp"
 
@@ -13,6 +14,11 @@ struct wr_metrics {
   EngineMetricsParser parser;
   std::string page;       // strings are read during the call only, and the reading has views of it
   EngineReading reading;  // of `page`; empty after a failure
+};
+
+struct wr_engine_counters {
+  EngineCounters counters;
+  std::span<const EngineDelta> deltas;  // of the last update
 };
 
 namespace {
@@ -44,8 +50,9 @@ wr_metrics_rank rank_of(const EngineRank& r) noexcept {
   return out;
 }
 
-// returns: OK, or why target i cannot be read.
-wr_status read_target(const wr_metrics_target* given, RankReplica& out, wr_error* err) noexcept {
+}  // namespace
+
+wr_status capi::read_target(const wr_metrics_target* given, RankReplica& out, wr_error* err) noexcept {
   const Input<wr_metrics_target> in(given, kTargetDefaults);
   if (!in) return in.refuse(err, "a target is NULL");
   if (!readable(in->model)) return null_argument(err, "a target's model has a size and no data");
@@ -58,8 +65,6 @@ wr_status read_target(const wr_metrics_target* given, RankReplica& out, wr_error
   out.model = view(in->model);
   return WR_STATUS_OK;
 }
-
-}  // namespace
 
 extern "C" {
 
@@ -96,6 +101,7 @@ wr_status wr_metrics_parse(wr_metrics* metrics, wr_str page, wr_str engine, wr_m
     if (!read) return fail(err, read.error());
     metrics->reading = *read;
     wr_metrics_reading told = WR_METRICS_READING_INIT;
+    told.has_shared = read->shared ? 1 : 0;
     told.engine = str(read->engine);
     told.rank_count = read->ranks.size();
     told.skipped_lines = read->skipped_lines;
@@ -107,10 +113,15 @@ wr_status wr_metrics_parse(wr_metrics* metrics, wr_str page, wr_str engine, wr_m
 wr_status wr_metrics_read_rank(const wr_metrics* metrics, size_t rank, wr_metrics_rank* out, wr_error* err) {
   if (metrics == nullptr) return null_argument(err, "metrics is NULL");
   if (!writable(out)) return null_argument(err, kBadOutput);
-  if (rank >= metrics->reading.ranks.size()) {
-    return fail(err, Code::out_of_range, "the page that was read last has fewer ranks");
+  const EngineReading& reading = metrics->reading;
+  if (rank == WR_RANK_SHARED && reading.shared) {
+    write(out, rank_of(*reading.shared));
+    return WR_STATUS_OK;
   }
-  write(out, rank_of(metrics->reading.ranks[rank]));
+  if (rank >= reading.ranks.size()) {
+    return fail(err, Code::out_of_range, "the page that was read last has fewer ranks, or no series without one");
+  }
+  write(out, rank_of(reading.ranks[rank]));
   return WR_STATUS_OK;
 }
 
@@ -132,10 +143,59 @@ wr_status wr_router_apply_metrics(wr_router* router, const wr_metrics* metrics, 
     }
     const AppliedReading done = apply_engine_reading(router->router, metrics->reading, replicas, Nanos{now_ns});
     if (applied != nullptr) {
-      write(applied, wr_metrics_applied{0, 0, done.signals, done.refused, done.unmatched_ranks, {}});
+      write(applied,
+            wr_metrics_applied{0, 0, done.signals, done.refused, done.unmatched_ranks, done.shared_counters, {}});
     }
     return static_cast<wr_status>(WR_STATUS_OK);
   });
+}
+
+wr_status wr_engine_counters_new(wr_engine_counters** out, wr_error* err) {
+  if (out == nullptr) return null_argument(err, "out is NULL");
+  return guard(err, [&] {
+    *out = std::make_unique<wr_engine_counters>().release();
+    return WR_STATUS_OK;
+  });
+}
+
+void wr_engine_counters_free(wr_engine_counters* counters) { delete counters; }
+
+wr_status wr_engine_counters_update(wr_engine_counters* counters, const wr_metrics* metrics, size_t* count,
+                                    wr_error* err) {
+  if (counters == nullptr || metrics == nullptr || count == nullptr) {
+    return null_argument(err, "counters, metrics or count is NULL");
+  }
+  return guard(err, [&] {
+    counters->deltas = {};
+    counters->deltas = counters->counters.update(metrics->reading);
+    *count = counters->deltas.size();
+    return WR_STATUS_OK;
+  });
+}
+
+wr_status wr_engine_counters_read(const wr_engine_counters* counters, size_t delta, wr_engine_delta* out,
+                                  wr_error* err) {
+  if (counters == nullptr) return null_argument(err, "counters is NULL");
+  if (!writable(out)) return null_argument(err, kBadOutput);
+  if (delta >= counters->deltas.size()) return fail(err, Code::out_of_range, "the last update gave fewer deltas");
+  const EngineDelta& d = counters->deltas[delta];
+  wr_engine_delta told = WR_ENGINE_DELTA_INIT;
+  told.restarted = d.restarted;
+  if (d.dp_rank) told.dp_rank = *d.dp_rank;
+  told.model = str(d.model);
+  told.shared = d.shared;
+  told.prefix_hits = count_of(d.prefix_hits);
+  told.prefix_queries = count_of(d.prefix_queries);
+  told.first_tokens = count_of(d.first_tokens);
+  write(out, told);
+  return WR_STATUS_OK;
+}
+
+wr_status wr_engine_counters_clear(wr_engine_counters* counters, wr_error* err) {
+  if (counters == nullptr) return null_argument(err, "counters is NULL");
+  counters->counters.clear();
+  counters->deltas = {};
+  return WR_STATUS_OK;
 }
 
 }  // extern "C"

@@ -45,21 +45,30 @@ wr_statistics statistics_of(const RouterStatistics& s) noexcept {
 }
 
 wr_replica_statistics statistics_of(const ReplicaStatistics& r) noexcept {
-  return {0,
-          static_cast<std::uint32_t>(r.health),
-          r.dp_rank,
-          r.reported,
-          r.load.requests,
-          r.load.pending_tokens,
-          r.load.pending_ns,
-          r.load.context_tokens,
-          r.load.decoding,
-          r.load.foreign_requests,
-          r.load.foreign_waiting,
-          r.load.signals_at.value,
-          r.believed_blocks,
-          r.capacity_blocks,
-          {}};
+  wr_replica_statistics out = WR_REPLICA_STATISTICS_INIT;
+  out.health = static_cast<std::uint32_t>(r.health);
+  out.dp_rank = r.dp_rank;
+  out.reported = r.reported;
+  out.requests = r.load.requests;
+  out.pending_tokens = r.load.pending_tokens;
+  out.pending_ns = r.load.pending_ns;
+  out.context_tokens = r.load.context_tokens;
+  out.decoding = r.load.decoding;
+  out.foreign_requests = r.load.foreign_requests;
+  out.foreign_waiting = r.load.foreign_waiting;
+  out.signals_at_ns = r.load.signals_at.value;
+  out.believed_blocks = r.believed_blocks;
+  out.capacity_blocks = r.capacity_blocks;
+  out.input_tokens = r.input_tokens;
+  out.matched_tokens = r.matched_tokens;
+  if (const PrefixGains& engine = r.engine_prefix; engine.known) {
+    out.engine_prefix_queries = engine.gained.queries;
+    out.engine_prefix_hits = engine.gained.hits;
+    out.engine_prefix_unit = engine.gained.in_blocks ? WR_PREFIX_UNIT_BLOCKS : WR_PREFIX_UNIT_TOKENS;
+    out.engine_prefix_shared = engine.gained.shared;
+    out.engine_prefix_at_ns = engine.at.value;
+  }
+  return out;
 }
 
 }  // namespace

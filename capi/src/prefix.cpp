@@ -172,6 +172,17 @@ wr_status wr_index_remove_event(wr_index* index, wr_replica_id replica, uint32_t
   });
 }
 
+wr_status wr_index_hold_event(wr_index* index, wr_replica_id replica, uint32_t tier, const uint64_t* ids, size_t count,
+                              size_t* known, wr_error* err) {
+  if (index == nullptr || !readable(ids, count)) return null_argument(err, "index or ids is NULL");
+  if (!is_tier(tier)) return refuse_tier(err);
+  return guard(err, [&] {
+    const std::size_t n = index->index.hold_event(id_of(replica), static_cast<Tier>(tier), engine_hashes(ids, count));
+    if (known != nullptr) *known = n;
+    return WR_STATUS_OK;
+  });
+}
+
 wr_status wr_index_clear(wr_index* index, wr_replica_id replica, wr_error* err) {
   if (index == nullptr) return null_argument(err, "index is NULL");
   return guard(err, [&] {

@@ -212,6 +212,18 @@ wr_status wr_router_signal(wr_router* router, wr_replica_id replica, uint32_t si
   });
 }
 
+wr_status wr_router_prefix_counters(wr_router* router, wr_replica_id replica, const wr_prefix_counters* counters,
+                                    int64_t now_ns, wr_error* err) {
+  static const wr_prefix_counters defaults = WR_PREFIX_COUNTERS_INIT;
+  if (router == nullptr) return null_argument(err, "router is NULL");
+  const Input<wr_prefix_counters> in(counters, defaults);
+  if (!in) return in.refuse(err, "counters is NULL");
+  return guard(err, [&] {
+    const PrefixCounters read{in->queries, in->hits, in->in_blocks != 0, in->shared != 0};
+    return done(router->router.prefix_counters(id_of(replica), read, Nanos{now_ns}), err);
+  });
+}
+
 wr_status wr_router_blocks_stored(wr_router* router, wr_replica_id replica, const wr_stored_blocks* stored,
                                   int64_t now_ns, wr_error* err) {
   if (router == nullptr) return null_argument(err, kNoRouter);

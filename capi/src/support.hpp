@@ -51,6 +51,8 @@ inline constexpr std::uint32_t kAbsurdSize = 1u << 16;
 /// The least size that a caller's struct can have: that of release 0.1.0. A struct that grows later gets a specialisation with its old size.
 template <class T>
 inline constexpr std::uint32_t kFirstSize = sizeof(T);
+template <>
+inline constexpr std::uint32_t kFirstSize<wr_replica_statistics> = offsetof(wr_replica_statistics, engine_prefix_unit);
 
 /// returns: whether the room for later fields is zero. A newer caller may have put one of them there: it must not be ignored.
 template <class T>

@@ -226,6 +226,22 @@ void KvSource::Impl::end_replay(Nanos now) {
 
 // ---------------------------------------------------------------- the interface
 
+Status validate(const KvSourceOptions& options) {
+  const auto bad = [](const char* what) { return Error{Code::invalid_argument, what, kNoOffset}; };
+  const KvEventOptions& events = options.events;
+  const std::uint32_t ours = events.block_size;
+  const std::uint32_t theirs = events.engine_block_size != 0 ? events.engine_block_size : ours;
+  if (ours == 0 || ours > kMaxBlockTokens) return bad("block_size must lie in 1..512");
+  if ((theirs % ours != 0 && ours % theirs != 0) || theirs / ours > kMaxEngineParts) {
+    return bad("engine_block_size must be a divisor of the block size or a multiple of it, at most 128 times");
+  }
+  if (events.max_bytes == 0 || events.max_bytes > 0xffff'ffff) return bad("max_message_bytes must lie in 1..2^32 - 1");
+  if (options.replay_attempts == 0 || options.replay_timeout < Nanos{0} || options.orphan_age < Nanos{0}) {
+    return bad("replay_attempts must be at least 1, and no time negative");
+  }
+  return {};
+}
+
 KvSource::KvSource(Router& router, ReplicaId replica, const KvSourceOptions& options)
     : impl_(std::make_unique<Impl>(router, replica, options)) {}
 KvSource::~KvSource() = default;

@@ -28,12 +28,19 @@ std::string name_of(ReplicaId id) { return std::to_string(id.slot) + "." + std::
 /// One engine. Belongs to the thread.
 struct Line {
   Line(Router& router, const KvEndpoint& e, const KvSourceOptions& options)
-      : endpoint(e), source(router, e.replica, options) {}
+      : endpoint(e), isolation_key(e.source.events.isolation_key), source(router, e.replica, with_own_key(options)) {}
 
   KvEndpoint endpoint;
+  std::string isolation_key;  // the source keeps a view of it
   KvSource source;
   zmq::Socket events, monitor, replay;
   KvEndpointStatus status;
+
+ private:
+  KvSourceOptions with_own_key(KvSourceOptions options) {
+    endpoint.source.events.isolation_key = options.events.isolation_key = isolation_key;
+    return options;
+  }
 };
 
 }  // namespace
@@ -138,6 +145,7 @@ Status KvSubscriber::Impl::open_line(const KvEndpoint& endpoint) {
                    kNoOffset};
     }
   }
+  if (Status sound = validate(endpoint.source); !sound) return sound;
   KvSourceOptions source = endpoint.source;
   source.replay = !endpoint.replay.empty();
   auto line = std::make_unique<Line>(*router, endpoint, source);
@@ -299,6 +307,8 @@ void KvSubscriber::Impl::publish() {
   next.reserve(lines.size());
   for (const auto& line : lines) {
     line->status.source = line->source.status();
+    line->status.blocks_stored = line->source.counters().blocks_stored;
+    line->status.blocks_removed = line->source.counters().blocks_removed;
     next.push_back(line->status);
   }
   const std::lock_guard lock(shared);

@@ -69,7 +69,7 @@ TEST(BlocksMayBeOnASecondTierWithoutBeingToldAgain) {
   known = 77;
   CHECK_STATUS(wr_router_blocks_also_on(NULL, ids[0], 0, names, 1, 4, &known, NULL), WR_STATUS_INVALID_ARGUMENT);
   CHECK_STATUS(wr_router_blocks_also_on(router, ids[0], 0, NULL, 1, 4, &known, NULL), WR_STATUS_INVALID_ARGUMENT);
-  CHECK_STATUS(wr_router_blocks_also_on(router, ids[0], 3, names, 1, 4, &known, NULL), WR_STATUS_OUT_OF_RANGE);
+  CHECK_STATUS(wr_router_blocks_also_on(router, ids[0], 4, names, 1, 4, &known, NULL), WR_STATUS_OUT_OF_RANGE);
   CHECK_OK(wr_router_remove_replica(router, ids[0], 5, NULL));
   CHECK_STATUS(wr_router_blocks_also_on(router, ids[0], 0, names, 1, 6, &known, NULL), WR_STATUS_STALE);
   CHECK_EQ(known, 77);
@@ -109,7 +109,7 @@ TEST(EventsThatDoNotAddUpStoreNothing) {
   bad.ids = NULL;
   CHECK_STATUS(store_it(&bad), WR_STATUS_INVALID_ARGUMENT);
   bad.ids = names;
-  bad.tier = 3;
+  bad.tier = 4;
   CHECK_STATUS(store_it(&bad), WR_STATUS_OUT_OF_RANGE);
   bad.tier = 256;
   CHECK_STATUS(store_it(&bad), WR_STATUS_OUT_OF_RANGE);
@@ -244,6 +244,38 @@ TEST(ExportsOfOthersAndBrokenOnesChangeNothing) {
   wr_router_free(second);
 }
 
-TESTS(CASE(EventsByTokensAndByHashesSayTheSame), CASE(BlocksMayBeOnASecondTierWithoutBeingToldAgain),
-      CASE(EventsThatDoNotAddUpStoreNothing), CASE(CachesGoThroughAFileToTheNextRouter),
-      CASE(ExportsOfOthersAndBrokenOnesChangeNothing))
+TEST(AStoreThatAllReplicasShareIsAllOfThePoolsUntilItIsCleared) {
+  wr_replica_id ids[2];
+  wr_router* router = new_fleet(2, ids);
+  wr_stored_blocks stored = WR_STORED_BLOCKS_INIT;
+  wr_pool_statistics pool = WR_POOL_STATISTICS_INIT;
+  const uint64_t names[] = {900, 901};
+  uint32_t tokens[33];
+  wr_request request;
+  wr_decision d = WR_DECISION_INIT;
+  count_up(tokens, 33, 1);
+  stored.tier = WR_TIER_SHARED;
+  stored.ids = names;
+  stored.count = 2;
+  stored.token_ids = tokens;
+  stored.token_count = 32;
+  CHECK_OK(wr_router_blocks_stored(router, ids[0], &stored, 1, NULL));
+  request = token_request(tokens, 33);
+  request.pinned = ids[1]; /* the other one can load them, too */
+  CHECK_OK(wr_router_peek(router, &request, 1, &d, NULL));
+  CHECK_EQ(d.cached_tokens[WR_TIER_DEVICE], 0);
+  CHECK_EQ(d.shared_tokens, 32);
+  CHECK_OK(wr_router_pool_statistics(router, text(""), &pool, NULL));
+  CHECK_EQ(pool.shared_blocks, 2);
+  CHECK_OK(wr_router_clear_shared_store(router, text(""), NULL));
+  CHECK_OK(wr_router_peek(router, &request, 1, &d, NULL));
+  CHECK_EQ(d.shared_tokens, 0);
+  CHECK_STATUS(wr_router_clear_shared_store(router, text("no such pool"), NULL), WR_STATUS_NOT_FOUND);
+  CHECK_STATUS(wr_router_clear_shared_store(router, bad_text(), NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_clear_shared_store(NULL, text(""), NULL), WR_STATUS_INVALID_ARGUMENT);
+  wr_router_free(router);
+}
+
+TESTS(CASE(AStoreThatAllReplicasShareIsAllOfThePoolsUntilItIsCleared), CASE(EventsByTokensAndByHashesSayTheSame),
+      CASE(BlocksMayBeOnASecondTierWithoutBeingToldAgain), CASE(EventsThatDoNotAddUpStoreNothing),
+      CASE(CachesGoThroughAFileToTheNextRouter), CASE(ExportsOfOthersAndBrokenOnesChangeNothing))

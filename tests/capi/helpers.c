@@ -134,6 +134,10 @@ void check_input_sizes(const void* init, size_t size, size_t reserved_offset, wr
 }
 
 void check_output_sizes(const void* init, size_t size, int keeps_tail, filling_call call) {
+  check_grown_output_sizes(init, size, size, keeps_tail, call);
+}
+
+void check_grown_output_sizes(const void* init, size_t first, size_t size, int keeps_tail, filling_call call) {
   room r, before;
   size_t i;
   CHECK(size + kTail <= sizeof r.bytes);
@@ -141,11 +145,17 @@ void check_output_sizes(const void* init, size_t size, int keeps_tail, filling_c
   memset(&r, kPaint, sizeof r);
   memcpy(&r, init, size);
   for (i = 0; i <= kWrongCount; ++i) {
-    r.struct_size = i < kWrongCount ? kWrongSizes[i] : (uint32_t)size - 1;
+    r.struct_size = i < kWrongCount ? kWrongSizes[i] : (uint32_t)first - 1;
     before = r;
     CHECK_STATUS(call(&r), WR_STATUS_INVALID_ARGUMENT);
     CHECK(memcmp(&before, &r, sizeof r) == 0);
   }
+  memset(&r, kPaint, sizeof r); /* an old caller */
+  r.struct_size = (uint32_t)first;
+  CHECK_OK(call(&r));
+  CHECK_EQ(r.struct_size, first);
+  CHECK(painted(r.bytes + first, sizeof r.bytes - first));
+  memcpy(&r, init, size);
   r.struct_size = (uint32_t)size;
   CHECK_OK(call(&r));
   CHECK_EQ(r.struct_size, size);

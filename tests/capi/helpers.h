@@ -31,6 +31,8 @@ void check_input_sizes(const void* init, size_t size, size_t reserved_offset, wr
 /* The same for a struct that is written. `keeps_tail`: a longer caller's further bytes stay; otherwise they become 0. */
 typedef wr_status (*filling_call)(void* output);
 void check_output_sizes(const void* init, size_t size, int keeps_tail, filling_call call);
+/* The same for a struct that has grown: `first` was its size when it was first released, and callers of that size are still served. */
+void check_grown_output_sizes(const void* init, size_t first, size_t size, int keeps_tail, filling_call call);
 
 /* The whole two-call pattern on one text or binary result: asks for the size, refuses one byte less, takes exactly that much.
    returns: the result in memory of its own, to be freed. *size: with the NUL, if there is one. */

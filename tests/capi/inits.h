@@ -31,10 +31,20 @@ uint32_t FUNCTION(void) {
   const wr_metrics_rank rank = WR_METRICS_RANK_INIT;
   const wr_metrics_target target = WR_METRICS_TARGET_INIT;
   const wr_metrics_applied applied = WR_METRICS_APPLIED_INIT;
+  const wr_prefix_counters counters = WR_PREFIX_COUNTERS_INIT;
+  const wr_engine_delta delta = WR_ENGINE_DELTA_INIT;
+  const wr_kv_subscriber_options subscriber = WR_KV_SUBSCRIBER_OPTIONS_INIT;
+  const wr_kv_endpoint endpoint = WR_KV_ENDPOINT_INIT;
+  const wr_kv_endpoint_status line = WR_KV_ENDPOINT_STATUS_INIT;
+  const wr_poller_options poller = WR_POLLER_OPTIONS_INIT;
+  const wr_poller_target polled = WR_POLLER_TARGET_INIT;
+  const wr_poller_status asked = WR_POLLER_STATUS_INIT;
   return wr_abi_version() + nobody.generation + (none.data == NULL) + error.struct_size + space.struct_size +
          index.struct_size + statistics.struct_size + member.struct_size + ring.struct_size + bound.struct_size +
          pick.struct_size + router.struct_size + spec.struct_size + stored.struct_size + report.struct_size +
          request.struct_size + options.struct_size + body.struct_size + decision.struct_size + usage.struct_size +
          all.struct_size + replica.struct_size + pool.struct_size + source.struct_size + status.struct_size +
-         reading.struct_size + rank.struct_size + target.struct_size + applied.struct_size;
+         reading.struct_size + rank.struct_size + target.struct_size + applied.struct_size + counters.struct_size +
+         delta.struct_size + subscriber.struct_size + endpoint.struct_size + line.struct_size + poller.struct_size +
+         polled.struct_size + asked.struct_size;
 }

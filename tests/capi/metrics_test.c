@@ -252,7 +252,86 @@ TEST(TablesOfUsersAreDataAndReplaceTheSameEngines) {
 }
 
 static wr_router* shared_router;
+TEST(CountersAreComparedWithThoseOfThePageBefore) {
+  static const char kNext[] =
+      "vllm:prefix_cache_queries_total{engine=\"0\",model_name=\"m\"} 1300.0\n"
+      "vllm:prefix_cache_hits_total{engine=\"0\",model_name=\"m\"} 620.0\n"
+      "vllm:num_requests_running{engine=\"2\",model_name=\"m\"} 1.0\n"
+      "vllm:time_to_first_token_seconds_bucket{engine=\"0\",le=\"+Inf\",model_name=\"m\"} 9.0\n"
+      "vllm:time_to_first_token_seconds_count{engine=\"0\",model_name=\"m\"} 9.0\n";
+  wr_metrics* metrics = new_metrics();
+  wr_engine_counters* counters = NULL;
+  wr_engine_delta delta = WR_ENGINE_DELTA_INIT;
+  size_t count = 77;
+  CHECK_OK(wr_engine_counters_new(&counters, NULL));
+  (void)read_page(metrics, kPage);
+  CHECK_OK(wr_engine_counters_update(counters, metrics, &count, NULL));
+  CHECK_EQ(count, 0);
+  CHECK_STATUS(wr_engine_counters_read(counters, 0, &delta, NULL), WR_STATUS_OUT_OF_RANGE);
+  (void)read_page(metrics, kNext);
+  CHECK_OK(wr_engine_counters_update(counters, metrics, &count, NULL));
+  CHECK_EQ(count, 1); /* rank 2 is new */
+  CHECK_OK(wr_engine_counters_read(counters, 0, &delta, NULL));
+  CHECK_EQ(delta.dp_rank, 0);
+  CHECK(equals(delta.model, "m"));
+  CHECK(delta.restarted == 0 && delta.shared == 0);
+  CHECK_EQ(delta.prefix_queries, 300);
+  CHECK_EQ(delta.prefix_hits, 20);
+  CHECK_EQ(delta.first_tokens, 5);
+  (void)read_page(metrics, kPage); /* counters fell: what they say is new */
+  CHECK_OK(wr_engine_counters_update(counters, metrics, &count, NULL));
+  CHECK_OK(wr_engine_counters_read(counters, 0, &delta, NULL));
+  CHECK_EQ(delta.restarted, 1);
+  CHECK_EQ(delta.prefix_queries, 1000);
+  CHECK_OK(wr_engine_counters_clear(counters, NULL));
+  CHECK_STATUS(wr_engine_counters_read(counters, 0, &delta, NULL), WR_STATUS_OUT_OF_RANGE);
+  CHECK_OK(wr_engine_counters_update(counters, metrics, &count, NULL));
+  CHECK_EQ(count, 0);
+  count = 77;
+  CHECK_STATUS(wr_engine_counters_new(NULL, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_engine_counters_update(NULL, metrics, &count, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_engine_counters_update(counters, NULL, &count, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_engine_counters_update(counters, metrics, NULL, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_engine_counters_read(NULL, 0, &delta, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_engine_counters_clear(NULL, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_EQ(count, 77);
+  wr_engine_counters_free(counters);
+  wr_engine_counters_free(NULL);
+  wr_metrics_free(metrics);
+}
+
+TEST(SeriesWithoutARankAreReadApartAndTheirCountersAreEverybodys) {
+  static const char kShared[] =
+      "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 5.0\n"
+      "vllm:num_requests_running{engine=\"1\",model_name=\"m\"} 7.0\n"
+      "vllm:prefix_cache_queries_total{model_name=\"m\"} 1000.0\n"
+      "vllm:prefix_cache_hits_total{model_name=\"m\"} 600.0\n";
+  wr_replica_id ids[2];
+  wr_router* router = new_fleet(2, ids);
+  wr_metrics* metrics = new_metrics();
+  wr_metrics_rank rank = WR_METRICS_RANK_INIT;
+  wr_metrics_target targets[2] = {WR_METRICS_TARGET_INIT, WR_METRICS_TARGET_INIT};
+  wr_metrics_applied applied = WR_METRICS_APPLIED_INIT;
+  CHECK_EQ(read_page(metrics, kPage).has_shared, 0);
+  CHECK_STATUS(wr_metrics_read_rank(metrics, WR_RANK_SHARED, &rank, NULL), WR_STATUS_OUT_OF_RANGE);
+  CHECK_EQ(read_page(metrics, kShared).has_shared, 1);
+  CHECK_OK(wr_metrics_read_rank(metrics, WR_RANK_SHARED, &rank, NULL));
+  CHECK_EQ(rank.dp_rank, WR_UNKNOWN);
+  CHECK_EQ(rank.prefix_hits, 600);
+  targets[0].replica = ids[0];
+  targets[0].dp_rank = 0;
+  targets[1].replica = ids[1];
+  targets[1].dp_rank = 1;
+  CHECK_OK(wr_router_apply_metrics(router, metrics, targets, 2, sizeof targets[0], kSecond, &applied, NULL));
+  CHECK_EQ(applied.signals, 2);
+  CHECK_EQ(applied.shared_counters, 2);
+  wr_metrics_free(metrics);
+  wr_router_free(router);
+}
+
 static wr_metrics* shared_metrics;
+static wr_engine_counters* shared_counters;
+static wr_status delta_into(void* delta) { return wr_engine_counters_read(shared_counters, 0, delta, NULL); }
 
 static wr_status page_into(void* reading) {
   return wr_metrics_parse(shared_metrics, text(kPage), text("vllm"), reading, NULL);
@@ -270,14 +349,21 @@ TEST(MetricsStructsOfEverySizeGetWhatTheyDeserve) {
   const wr_metrics_reading reading = WR_METRICS_READING_INIT;
   const wr_metrics_rank rank = WR_METRICS_RANK_INIT;
   const wr_metrics_applied applied = WR_METRICS_APPLIED_INIT;
+  const wr_engine_delta delta = WR_ENGINE_DELTA_INIT;
   wr_metrics_target target = WR_METRICS_TARGET_INIT, bad;
   wr_replica_id id;
+  size_t count = 0;
   shared_router = new_fleet(1, &id);
   shared_metrics = new_metrics();
   target.replica = id;
   check_output_sizes(&reading, sizeof reading, 1, page_into);
   check_output_sizes(&rank, sizeof rank, 1, rank_into);
   check_output_sizes(&applied, sizeof applied, 1, applied_into);
+  CHECK_OK(wr_engine_counters_new(&shared_counters, NULL));
+  CHECK_OK(wr_engine_counters_update(shared_counters, shared_metrics, &count, NULL));
+  CHECK_OK(wr_engine_counters_update(shared_counters, shared_metrics, &count, NULL));
+  check_output_sizes(&delta, sizeof delta, 1, delta_into);
+  wr_engine_counters_free(shared_counters);
   check_input_sizes(&target, sizeof target, offsetof(wr_metrics_target, reserved), WR_STATUS_OK, target_of);
   check_input_sizes(&target, sizeof target, offsetof(wr_metrics_target, reserved0), WR_STATUS_OK, target_of);
   bad = target;
@@ -319,5 +405,6 @@ TEST(EveryNullOfMetricsIsRefused) {
 
 TESTS(CASE(APageSaysWhatItKnowsOfEachRank), CASE(WhatAPageSaysBecomesTheSignalsOfItsReplicas),
       CASE(PagesThatAreNoneLeaveNothingBehind), CASE(PagesBeyondTheLimitAreNotEvenCopied),
-      CASE(TablesOfUsersAreDataAndReplaceTheSameEngines), CASE(MetricsStructsOfEverySizeGetWhatTheyDeserve),
-      CASE(EveryNullOfMetricsIsRefused))
+      CASE(TablesOfUsersAreDataAndReplaceTheSameEngines), CASE(CountersAreComparedWithThoseOfThePageBefore),
+      CASE(SeriesWithoutARankAreReadApartAndTheirCountersAreEverybodys),
+      CASE(MetricsStructsOfEverySizeGetWhatTheyDeserve), CASE(EveryNullOfMetricsIsRefused))

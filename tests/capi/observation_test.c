@@ -21,7 +21,8 @@ TEST(StatisticsAreWrittenToEverySizeThatWasSet) {
   init.struct_size = sizeof(wr_statistics);
   check_output_sizes(&init, sizeof(wr_statistics), 0, read_router);
   init.struct_size = sizeof(wr_replica_statistics);
-  check_output_sizes(&init, sizeof(wr_replica_statistics), 0, read_replica);
+  check_grown_output_sizes(&init, offsetof(wr_replica_statistics, engine_prefix_unit), sizeof(wr_replica_statistics), 0,
+                           read_replica);
   init.struct_size = sizeof(wr_pool_statistics);
   check_output_sizes(&init, sizeof(wr_pool_statistics), 0, read_pool);
   wr_router_free(shared_router);
@@ -83,11 +84,69 @@ TEST(StatisticsCountWhatHappened) {
   CHECK_EQ(p.memberships, 4);
   CHECK(p.bytes > 0 && p.max_bytes == 1073741824);
   CHECK(p.bytes_per_token > 0 && p.output_tokens > 0);
-  CHECK_EQ(p.reserved[3], 0);
+  CHECK_EQ(p.reserved[2], 0);
   CHECK_OK(wr_router_replica_statistics(router, shared_id, &r, NULL));
   CHECK_EQ(r.believed_blocks, 4);
   CHECK_EQ(r.capacity_blocks, 400000 / 16);
   wr_router_free(router);
+}
+
+TEST(WhatTheEngineFindsInItsCacheStandsBesideWhatWasMatched) {
+  wr_router* router = new_fleet(1, &shared_id);
+  uint32_t tokens[64];
+  wr_request request;
+  wr_decision d = WR_DECISION_INIT;
+  wr_prefix_counters counters = WR_PREFIX_COUNTERS_INIT;
+  wr_replica_statistics r = WR_REPLICA_STATISTICS_INIT;
+  int i;
+  count_up(tokens, 64, 1);
+  request = token_request(tokens, 64);
+  for (i = 0; i < 2; ++i) {
+    CHECK_OK(wr_router_route(router, &request, kSecond, &d, NULL));
+    CHECK_OK(wr_router_first_token(router, d.ticket, kSecond));
+    CHECK_OK(wr_router_finish(router, d.ticket, NULL, kSecond));
+  }
+  counters.queries = 1000;
+  counters.hits = 400;
+  CHECK_OK(wr_router_prefix_counters(router, shared_id, &counters, kSecond, NULL));
+  CHECK_OK(wr_router_replica_statistics(router, shared_id, &r, NULL));
+  CHECK_EQ(r.input_tokens, 128);
+  CHECK_EQ(r.matched_tokens, 48); /* the last token is always computed */
+  CHECK_EQ(r.engine_prefix_unit, WR_PREFIX_UNIT_UNKNOWN);
+  counters.queries = 1128;
+  counters.hits = 450;
+  CHECK_OK(wr_router_prefix_counters(router, shared_id, &counters, 2 * (int64_t)kSecond, NULL));
+  CHECK_OK(wr_router_replica_statistics(router, shared_id, &r, NULL));
+  CHECK_EQ(r.engine_prefix_queries, 128);
+  CHECK_EQ(r.engine_prefix_hits, 50);
+  CHECK_EQ(r.engine_prefix_unit, WR_PREFIX_UNIT_TOKENS);
+  CHECK_EQ(r.engine_prefix_shared, 0);
+  CHECK_EQ(r.engine_prefix_at_ns, 2 * (int64_t)kSecond);
+  counters.in_blocks = counters.shared = 1; /* another unit: counting begins again */
+  CHECK_OK(wr_router_prefix_counters(router, shared_id, &counters, 3 * (int64_t)kSecond, NULL));
+  counters.queries += 7;
+  CHECK_OK(wr_router_prefix_counters(router, shared_id, &counters, 3 * (int64_t)kSecond, NULL));
+  CHECK_OK(wr_router_replica_statistics(router, shared_id, &r, NULL));
+  CHECK(r.engine_prefix_unit == WR_PREFIX_UNIT_BLOCKS && r.engine_prefix_shared == 1 && r.engine_prefix_queries == 7);
+  counters.hits = counters.queries + 1;
+  CHECK_STATUS(wr_router_prefix_counters(router, shared_id, &counters, kSecond, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_prefix_counters(router, shared_id, NULL, kSecond, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_prefix_counters(NULL, shared_id, &counters, kSecond, NULL), WR_STATUS_INVALID_ARGUMENT);
+  counters.hits = 0;
+  CHECK_OK(wr_router_remove_replica(router, shared_id, kSecond, NULL));
+  CHECK_STATUS(wr_router_prefix_counters(router, shared_id, &counters, kSecond, NULL), WR_STATUS_STALE);
+  wr_router_free(router);
+}
+
+static wr_status count_with(const void* counters) {
+  return wr_router_prefix_counters(shared_router, shared_id, counters, kSecond, NULL);
+}
+TEST(PrefixCountersOfEverySizeGetWhatTheyDeserve) {
+  const wr_prefix_counters init = WR_PREFIX_COUNTERS_INIT;
+  shared_router = new_fleet(1, &shared_id);
+  check_input_sizes(&init, sizeof init, offsetof(wr_prefix_counters, reserved), WR_STATUS_OK, count_with);
+  check_input_sizes(&init, sizeof init, offsetof(wr_prefix_counters, reserved0), WR_STATUS_OK, count_with);
+  wr_router_free(shared_router);
 }
 
 TEST(InitsAreZeroBehindTheirSize) {
@@ -141,5 +200,6 @@ TEST(WhatIsNotThereIsToldAndNothingIsTouched) {
 }
 
 TESTS(CASE(StatisticsAreWrittenToEverySizeThatWasSet), CASE(StatisticsCountWhatHappened),
+      CASE(WhatTheEngineFindsInItsCacheStandsBesideWhatWasMatched), CASE(PrefixCountersOfEverySizeGetWhatTheyDeserve),
       CASE(InitsAreZeroBehindTheirSize), CASE(PrometheusIsOnePageOfTwoCalls),
       CASE(WhatIsNotThereIsToldAndNothingIsTouched))

@@ -260,6 +260,25 @@ TEST(IndexTakesTheEnginesOwnNames) {
   wr_index_free(index);
 }
 
+TEST(IndexBelievesThatNamedBlocksAreOnAnotherTierToo) {
+  const uint64_t blocks[] = {11, 22, 33}, ids[] = {901, 902, 903}, moved[] = {901, 555, 902};
+  wr_index* index = new_index();
+  size_t known = 77;
+  CHECK_OK(wr_index_store_event(index, kFirst, WR_TIER_DEVICE, NULL, ids, blocks, 3, NULL));
+  CHECK_OK(wr_index_hold_event(index, kFirst, WR_TIER_HOST, moved, 3, &known, NULL));
+  CHECK_EQ(known, 2);
+  CHECK_OK(wr_index_remove_event(index, kFirst, WR_TIER_DEVICE, ids, 3, NULL, NULL));
+  CHECK_EQ(depth_of(index, blocks, 3, WR_TIER_DEVICE, 3), 0);
+  CHECK_EQ(depth_of(index, blocks, 3, WR_TIER_HOST, 3), 2);
+  CHECK_OK(wr_index_hold_event(index, kFirst, WR_TIER_HOST, NULL, 0, NULL, NULL));
+  known = 77;
+  CHECK_STATUS(wr_index_hold_event(index, kFirst, WR_TIER_SHARED, ids, 3, &known, NULL), WR_STATUS_OUT_OF_RANGE);
+  CHECK_STATUS(wr_index_hold_event(index, kFirst, 0, NULL, 3, &known, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_index_hold_event(NULL, kFirst, 0, ids, 3, &known, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_EQ(known, 77);
+  wr_index_free(index);
+}
+
 TEST(IndexRefusesStaleGenerationsSlotsTiersAndHalfArguments) {
   const uint64_t path[] = {11, 22, 33};
   const wr_replica_id newer = {3, 2}, beyond = {1024, 1}, nobody = WR_NO_REPLICA_INIT;
@@ -390,6 +409,6 @@ TESTS(CASE(HashesTokenBlocksAsDynamoDoes), CASE(SeedsTellAdaptersSaltsTenantsAnd
       CASE(HashesEagleAndMultimodalBlocksAsDynamoDoes), CASE(HashesWholeBlocksOfText),
       CASE(HashFunctionsRefuseWhatCannotBeReadAndTouchNothing),
       CASE(HashSpacesAndIndexOptionsOfEverySizeGetWhatTheyDeserve), CASE(IndexMatchesLeadingBlocksPerReplicaAndTier),
-      CASE(IndexTakesTheEnginesOwnNames), CASE(IndexRefusesStaleGenerationsSlotsTiersAndHalfArguments),
-      CASE(IndexOptionsAreChecked), CASE(OneMatchServesIndexesOfDifferentSizes),
-      CASE(MatchesAndStatisticsRefuseNullAndTouchNothing))
+      CASE(IndexTakesTheEnginesOwnNames), CASE(IndexBelievesThatNamedBlocksAreOnAnotherTierToo),
+      CASE(IndexRefusesStaleGenerationsSlotsTiersAndHalfArguments), CASE(IndexOptionsAreChecked),
+      CASE(OneMatchServesIndexesOfDifferentSizes), CASE(MatchesAndStatisticsRefuseNullAndTouchNothing))

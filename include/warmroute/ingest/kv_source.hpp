@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "warmroute/ingest/kv_events.hpp"
+#include "warmroute/result.hpp"
 #include "warmroute/route/router.hpp"
 #include "warmroute/types.hpp"
 
@@ -63,6 +64,8 @@ struct KvSourceOptions {
   void (*notice)(void* user,
                  const KvNotice& notice) = nullptr;  ///< on the thread that calls; must not call back into the source
 };
+/// What would otherwise show as a source that refuses every message, or waits for ever. errors: invalid_argument.
+Status validate(const KvSourceOptions& options);
 
 enum class KvSourceState : std::uint8_t {
   waiting = 0,    ///< no message yet

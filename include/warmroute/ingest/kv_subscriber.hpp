@@ -44,6 +44,7 @@ struct KvEndpointStatus {
   std::uint64_t connects = 0;
   std::uint64_t bad_frames = 0;  ///< messages that were no [topic, seq, payload]
   KvSourceStatus source;
+  std::uint64_t blocks_stored = 0, blocks_removed = 0;  ///< in events for this router
 };
 
 /// threads: any for every call. lifetime: `router` must outlive it; its end joins the thread.
@@ -56,7 +57,7 @@ class KvSubscriber {
   KvSubscriber& operator=(KvSubscriber&&) noexcept;
 
   /// Begins to listen; an engine that is not there yet is tried again with growing pauses.
-  /// errors: already_exists (that replica has one), invalid_argument (no ZeroMQ endpoint), io.
+  /// errors: already_exists (that replica has one), invalid_argument (no ZeroMQ endpoint, source options), io.
   Status add(const KvEndpoint& endpoint);
   /// Nothing of that replica is applied once this returns. errors: not_found.
   Status remove(ReplicaId replica);
