@@ -8,7 +8,7 @@ import enum
 import numpy
 import numpy.typing
 import typing
-__all__ = ['Algorithm', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'Code', 'DYNAMO_HASH_SEED', 'Decision', 'Explanation', 'HashRing', 'Health', 'Isolation', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'Movement', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SpillOrder', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'Verdict', 'api_for_path', 'block_seed', 'canonical_prompt', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'replica_generation', 'replica_slot', 'sequence_hashes']
+__all__ = ['Algorithm', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'Code', 'DYNAMO_HASH_SEED', 'Decision', 'Explanation', 'HashRing', 'Health', 'Isolation', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'Movement', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SlotSpec', 'SpillOrder', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'Verdict', 'api_for_path', 'block_seed', 'canonical_prompt', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'replica_generation', 'replica_slot', 'sequence_hashes']
 class Algorithm(enum.IntEnum):
     """
     How a replica is picked. `cost` is the default; the others are baselines and ways out.
@@ -37,6 +37,12 @@ class BodyApi(enum.IntEnum):
     responses = 2
     embeddings = 3
     messages = 4
+class CacheKind(enum.IntEnum):
+    """
+    How an engine keeps what it has computed: paged, blocks that requests share (vLLM, SGLang); slots, whole sequences (llama.cpp).
+    """
+    paged = 0
+    slots = 1
 class Health(enum.IntEnum):
     """
     up takes requests; draining finishes what it has; down takes nothing. What it holds is kept.
@@ -134,11 +140,12 @@ class StaleSignals(enum.IntEnum):
     exclude = 1
 class Tier(enum.IntEnum):
     """
-    Where in a replica's memory a KV block lies.
+    Where a KV block lies: in a replica's memory, or in a store that all replicas of its pool share.
     """
     device = 0
     host = 1
     disk = 2
+    shared = 3
 class Verdict(enum.IntEnum):
     """
     The outcome of a routing call; routed is 0.
@@ -430,7 +437,7 @@ class Policy:
         ...
     def __hash__(self) -> int:
         ...
-    def __init__(self, *, algorithm: Algorithm | str = 'cost', beta: typing.SupportsFloat | typing.SupportsIndex = 1.0, gamma: typing.SupportsFloat | typing.SupportsIndex = 0.2, delta: typing.SupportsFloat | typing.SupportsIndex = 0.5, hot: typing.SupportsFloat | typing.SupportsIndex = 1.0, session_bonus_ns: typing.SupportsIndex = 20000000, host_transfer_per_token_ns: typing.SupportsIndex = 2000, disk_transfer_per_token_ns: typing.SupportsIndex = 10000, ring_key: RingKey | str = 'prefix', ring_key_tokens: typing.SupportsIndex = 1024, ring_points: typing.SupportsIndex = 256, ring_seed: typing.SupportsIndex = 0, bound_factor: typing.SupportsFloat | typing.SupportsIndex = 1.5, block_size: typing.SupportsIndex = 16, hash_seed: typing.SupportsIndex = 1337, isolation: Isolation | str = 'salt', capacity_tokens: typing.SupportsIndex = 400000, residency_ttl_ns: typing.SupportsIndex = 0, lease_ns: typing.SupportsIndex = 600000000000, session_ttl_ns: typing.SupportsIndex = 3600000000000, signals_max_age_ns: typing.SupportsIndex = 2000000000, stale_signals: StaleSignals | str = 'ignore', route_when_all_down: bool = True, seed: typing.SupportsIndex = 0, version: typing.SupportsIndex = 0) -> None:
+    def __init__(self, *, algorithm: Algorithm | str = 'cost', beta: typing.SupportsFloat | typing.SupportsIndex = 1.0, gamma: typing.SupportsFloat | typing.SupportsIndex = 0.045, delta: typing.SupportsFloat | typing.SupportsIndex = 0.5, hot: typing.SupportsFloat | typing.SupportsIndex = 2.0, session_bonus_ns: typing.SupportsIndex = 20000000, host_transfer_per_token_ns: typing.SupportsIndex = 2000, disk_transfer_per_token_ns: typing.SupportsIndex = 10000, shared_transfer_per_token_ns: typing.SupportsIndex = 20000, ring_key: RingKey | str = 'prefix', ring_key_tokens: typing.SupportsIndex = 1024, ring_points: typing.SupportsIndex = 256, ring_seed: typing.SupportsIndex = 0, bound_factor: typing.SupportsFloat | typing.SupportsIndex = 1.5, block_size: typing.SupportsIndex = 16, hash_seed: typing.SupportsIndex = 1337, isolation: Isolation | str = 'salt', capacity_tokens: typing.SupportsIndex = 400000, residency_ttl_ns: typing.SupportsIndex = 0, lease_ns: typing.SupportsIndex = 600000000000, session_ttl_ns: typing.SupportsIndex = 3600000000000, signals_max_age_ns: typing.SupportsIndex = 2000000000, stale_signals: StaleSignals | str = 'ignore', route_when_all_down: bool = True, seed: typing.SupportsIndex = 0, version: typing.SupportsIndex = 0) -> None:
         ...
     def __repr__(self) -> str:
         ...
@@ -557,6 +564,11 @@ class Policy:
         How long a session is remembered.
         """
     @property
+    def shared_transfer_per_token_ns(self) -> int:
+        """
+        From a store that all replicas share.
+        """
+    @property
     def signals_max_age_ns(self) -> int:
         """
         When an engine's signals are stale.
@@ -614,6 +626,29 @@ class Rates:
         """
         One more token in a step.
         """
+class SlotSpec:
+    """
+    Of a llama.cpp server: its --parallel, --kv-unified, and --cache-ram in tokens (0 = none).
+
+    The defaults are those of llama-server without flags; with --parallel given, unified is off unless asked for.
+    """
+    def __eq__(self, other: object, /) -> bool:
+        ...
+    def __hash__(self) -> int:
+        ...
+    def __init__(self, count: typing.SupportsIndex = 4, *, unified: bool = True, ram_tokens: typing.SupportsIndex = 65536) -> None:
+        ...
+    def __repr__(self) -> str:
+        ...
+    @property
+    def count(self) -> int:
+        ...
+    @property
+    def ram_tokens(self) -> int:
+        ...
+    @property
+    def unified(self) -> bool:
+        ...
 class ReplicaSpec:
     """
     What the router knows of one replica: a copy, made by Router.replica.
@@ -625,6 +660,9 @@ class ReplicaSpec:
         ...
     @property
     def any_adapter(self) -> bool:
+        ...
+    @property
+    def cache_kind(self) -> CacheKind:
         ...
     @property
     def capacity_tokens(self) -> int:
@@ -663,6 +701,11 @@ class ReplicaSpec:
     def role(self) -> Role:
         ...
     @property
+    def slots(self) -> SlotSpec:
+        """
+        Used where cache_kind is slots.
+        """
+    @property
     def weight(self) -> float:
         ...
 class Decision:
@@ -684,9 +727,9 @@ class Decision:
         Held there, on any tier.
         """
     @property
-    def cached_tokens_by_tier(self) -> typing.Annotated[list[int], "FixedSize(3)"]:
+    def cached_tokens_by_tier(self) -> typing.Annotated[list[int], "FixedSize(4)"]:
         """
-        On the device, then what only host memory, then what only disk adds.
+        On the device, then what only host memory, then what only disk, then what only the shared store adds.
         """
     @property
     def class_id(self) -> int:
@@ -951,12 +994,12 @@ class Router:
         ...
     def _statistics(self) -> dict[str, typing.Any]:
         ...
-    def add_replica(self, name: str, now_ns: typing.SupportsIndex | None = None, *, dp_rank: typing.SupportsIndex = 0, pool: str = '', ring_id: str = '', role: Role | str = 'unified', weight: typing.SupportsFloat | typing.SupportsIndex = 1.0, any_adapter: bool = True, adapters: collections.abc.Sequence[str] = [], labels: dict[str, str] | None = None, rates: Rates | None = None, capacity_tokens: typing.SupportsIndex = 0, health: Health | str = 'up', health_reason: str = '') -> int:
+    def add_replica(self, name: str, now_ns: typing.SupportsIndex | None = None, *, dp_rank: typing.SupportsIndex = 0, pool: str = '', ring_id: str = '', role: Role | str = 'unified', weight: typing.SupportsFloat | typing.SupportsIndex = 1.0, any_adapter: bool = True, adapters: collections.abc.Sequence[str] = [], labels: dict[str, str] | None = None, rates: Rates | None = None, capacity_tokens: typing.SupportsIndex = 0, health: Health | str = 'up', health_reason: str = '', cache_kind: CacheKind | str = 'paged', slots: SlotSpec | None = None) -> int:
         """
         A new replica: (name, dp_rank) is its identity, pool the model it serves ('' serves every model without a pool).
 
         adapters: a list is the whole list. capacity_tokens: of its KV cache, 0 = unknown. ring_id: stable slot name, default
-        the name. returns: its int, for every later call. errors: Error invalid_argument, already_exists, capacity.
+        the name. cache_kind: 'slots' for llama.cpp's server, with its slots. returns: its int, for every later call. errors: Error invalid_argument, already_exists, capacity.
         """
     def advance(self, now_ns: typing.SupportsIndex | None = None) -> None:
         """
@@ -985,6 +1028,12 @@ class Router:
     def clear_cache(self, replica: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None) -> None:
         """
         Its engine restarted or dropped its cache. errors: Error stale.
+        """
+    def clear_shared_store(self, pool: str) -> None:
+        """
+        The store that all replicas of that pool share (tier 'shared') is empty: it was wiped or replaced.
+
+        errors: Error not_found.
         """
     def export_caches(self, key: bytes, now_ns: typing.SupportsIndex | None = None) -> bytes:
         """
@@ -1079,7 +1128,7 @@ class Router:
         """
         A reading of the engine's metrics. errors: Error stale, invalid_argument (negative, not finite).
         """
-    def update_replica(self, replica: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None, *, ring_id: str | None = None, role: Role | str | None = None, weight: typing.SupportsFloat | typing.SupportsIndex | None = None, any_adapter: bool | None = None, adapters: collections.abc.Sequence[str] | None = None, labels: dict[str, str] | None = None, rates: Rates | None = None, capacity_tokens: typing.SupportsIndex | None = None) -> None:
+    def update_replica(self, replica: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None, *, ring_id: str | None = None, role: Role | str | None = None, weight: typing.SupportsFloat | typing.SupportsIndex | None = None, any_adapter: bool | None = None, adapters: collections.abc.Sequence[str] | None = None, labels: dict[str, str] | None = None, rates: Rates | None = None, capacity_tokens: typing.SupportsIndex | None = None, cache_kind: CacheKind | str | None = None, slots: SlotSpec | None = None) -> None:
         """
         Changes what is given, in place. errors: Error stale, invalid_argument.
         """
