@@ -234,7 +234,7 @@ WR_API wr_status wr_index_store_event(wr_index* index, wr_replica_id replica, ui
 WR_API wr_status wr_index_remove_event(wr_index* index, wr_replica_id replica, uint32_t tier, const uint64_t* ids,
                                        size_t count, size_t* removed, wr_error* err);
 /** Blocks that the engine calls so are held on `tier`, too (offloaded, say); their content is not told again. `*known` (NULL is fine): how many of
-    the names are known. errors: out_of_range (tier). threads: any; serialised inside. since: 0.1.0 */
+    the names are known. errors: out_of_range (tier). threads: any; serialised inside. since: 0.2.0 */
 WR_API wr_status wr_index_hold_event(wr_index* index, wr_replica_id replica, uint32_t tier, const uint64_t* ids,
                                      size_t count, size_t* known, wr_error* err);
 /** Forgets all that the slot held, in constant time. threads: any; serialised inside. since: 0.1.0 */
@@ -533,7 +533,7 @@ typedef struct wr_prefix_counters {
 } wr_prefix_counters;
 #define WR_PREFIX_COUNTERS_INIT {sizeof(wr_prefix_counters), 0, 0, 0, 0, 0, {0, 0}}
 /** A reading of them, for the statistics alone: the engine's hit ratio stands beside what was matched here. wr_router_apply_metrics and wr_poller
-    do it by themselves. errors: stale, invalid_argument (negative, more hits than queries). threads: any. since: 0.1.0 */
+    do it by themselves. errors: stale, invalid_argument (negative, more hits than queries). threads: any. since: 0.2.0 */
 WR_API wr_status wr_router_prefix_counters(wr_router* router, wr_replica_id replica, const wr_prefix_counters* counters,
                                            int64_t now_ns, wr_error* err);
 
@@ -569,7 +569,7 @@ WR_API wr_status wr_router_blocks_also_on(wr_router* router, wr_replica_id repli
                                           size_t count, int64_t now_ns, size_t* known, wr_error* err);
 /** The engine restarted or dropped its cache: what is known of it goes, its load stays. errors: stale. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_clear_cache(wr_router* router, wr_replica_id replica, int64_t now_ns, wr_error* err);
-/** The store that all replicas of that pool share is empty (WR_TIER_SHARED). errors: not_found (pool). threads: any. since: 0.1.0 */
+/** The store that all replicas of that pool share is empty (WR_TIER_SHARED). errors: not_found (pool). threads: any. since: 0.2.0 */
 WR_API wr_status wr_router_clear_shared_store(wr_router* router, wr_str pool, wr_error* err);
 
 #define WR_CACHE_KEY_BYTES 32u
@@ -767,17 +767,17 @@ typedef struct wr_kv_endpoint_status {
 #define WR_KV_ENDPOINT_STATUS_INIT {sizeof(wr_kv_endpoint_status), 0, 0, 0, {0, 0, 0, 0}}
 
 /** `options` NULL: the defaults. errors: unsupported (the library was built without ZeroMQ), io (no sockets or threads left), invalid_argument,
-    abi_mismatch, out_of_memory. since: 0.1.0 */
+    abi_mismatch, out_of_memory. since: 0.2.0 */
 WR_API wr_status wr_kv_subscriber_new(wr_router* router, const wr_kv_subscriber_options* options, wr_kv_subscriber** out,
                                       wr_error* err);
-/** Ends its thread; not from a callback. since: 0.1.0 */
+/** Ends its thread; not from a callback. since: 0.2.0 */
 WR_API void wr_kv_subscriber_free(wr_kv_subscriber* subscriber);
 /** Begins to listen; an engine that is not there yet is tried again with growing pauses. errors: stale, already_exists (that replica has one),
-    invalid_argument (no ZeroMQ endpoint, source options), io. threads: any. since: 0.1.0 */
+    invalid_argument (no ZeroMQ endpoint, source options), io. threads: any. since: 0.2.0 */
 WR_API wr_status wr_kv_subscriber_add(wr_kv_subscriber* subscriber, const wr_kv_endpoint* endpoint, wr_error* err);
-/** Nothing of that replica is applied once this returns. errors: not_found. threads: any. since: 0.1.0 */
+/** Nothing of that replica is applied once this returns. errors: not_found. threads: any. since: 0.2.0 */
 WR_API wr_status wr_kv_subscriber_remove(wr_kv_subscriber* subscriber, wr_replica_id replica, wr_error* err);
-/** At most a tenth of a second old. `status`, `source`: either may be NULL. errors: not_found. threads: any. since: 0.1.0 */
+/** At most a tenth of a second old. `status`, `source`: either may be NULL. errors: not_found. threads: any. since: 0.2.0 */
 WR_API wr_status wr_kv_subscriber_read_status(const wr_kv_subscriber* subscriber, wr_replica_id replica,
                                               wr_kv_endpoint_status* status, wr_kv_source_status* source, wr_error* err);
 
@@ -883,17 +883,17 @@ typedef struct wr_engine_delta {
 #define WR_ENGINE_DELTA_INIT \
   {sizeof(wr_engine_delta), 0, WR_UNKNOWN, WR_STR_INIT, 0, 0, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, {0, 0, 0, 0}}
 
-/** errors: out_of_memory. since: 0.1.0 */
+/** errors: out_of_memory. since: 0.2.0 */
 WR_API wr_status wr_engine_counters_new(wr_engine_counters** out, wr_error* err);
-/** since: 0.1.0 */
+/** since: 0.2.0 */
 WR_API void wr_engine_counters_free(wr_engine_counters* counters);
-/** With the page that `metrics` read last: *count deltas, one for each rank that was seen before. alloc: when a rank is new. since: 0.1.0 */
+/** With the page that `metrics` read last: *count deltas, one for each rank that was seen before. alloc: when a rank is new. since: 0.2.0 */
 WR_API wr_status wr_engine_counters_update(wr_engine_counters* counters, const wr_metrics* metrics, size_t* count,
                                            wr_error* err);
-/** One of them. errors: out_of_range. since: 0.1.0 */
+/** One of them. errors: out_of_range. since: 0.2.0 */
 WR_API wr_status wr_engine_counters_read(const wr_engine_counters* counters, size_t delta, wr_engine_delta* out,
                                          wr_error* err);
-/** Forgets what was read: the next page is the first. since: 0.1.0 */
+/** Forgets what was read: the next page is the first. since: 0.2.0 */
 WR_API wr_status wr_engine_counters_clear(wr_engine_counters* counters, wr_error* err);
 
 /** Asks model servers for their metrics (GET, HTTP/1.1, unencrypted) again and again, on one thread of its own, and gives a router what they say, or hands
@@ -977,17 +977,17 @@ typedef struct wr_poller_status {
 #define WR_POLLER_STATUS_INIT {sizeof(wr_poller_status), 0, 0, 0, 0, 0, 0, WR_UNKNOWN, 0, 0, 0, 0, 0, {0}, {0}, {0, 0, 0, 0}}
 
 /** `router` NULL: pages go to the callback alone; else it must outlive the poller. `options` NULL: the defaults. errors: invalid_argument (every fault
-    named), invalid_json and the like (tables), io (no thread, no descriptors), abi_mismatch, out_of_memory. since: 0.1.0 */
+    named), invalid_json and the like (tables), io (no thread, no descriptors), abi_mismatch, out_of_memory. since: 0.2.0 */
 WR_API wr_status wr_poller_new(wr_router* router, const wr_poller_options* options, wr_poller** out, wr_error* err);
-/** Ends its thread, in the middle of scrapes; not from a callback. since: 0.1.0 */
+/** Ends its thread, in the middle of scrapes; not from a callback. since: 0.2.0 */
 WR_API void wr_poller_free(wr_poller* poller);
 /** The first scrape comes within the interval, and within a second. errors: invalid_argument (url), out_of_range (dp_rank), already_exists (name).
-    threads: any. since: 0.1.0 */
+    threads: any. since: 0.2.0 */
 WR_API wr_status wr_poller_add(wr_poller* poller, const wr_poller_target* target, wr_error* err);
 /** Nothing of that target is applied or called back once this returns (called from the callback: after that). errors: not_found.
-    threads: any. since: 0.1.0 */
+    threads: any. since: 0.2.0 */
 WR_API wr_status wr_poller_remove(wr_poller* poller, wr_str name, wr_error* err);
-/** errors: not_found. threads: any. since: 0.1.0 */
+/** errors: not_found. threads: any. since: 0.2.0 */
 WR_API wr_status wr_poller_read_status(const wr_poller* poller, wr_str name, wr_poller_status* out, wr_error* err);
 
 /* ==================================================================== 7 Requests */
