@@ -7,6 +7,8 @@
 //   remove|clear N NOW, health N STATE NOW, signal N KIND VALUE NOW      the operation and CODE (0 = ok)
 //   stored N TIER PARENT IDS RUNS NOW                  stored CODE
 //   removed N TIER IDS NOW                             removed COUNT | removed error CODE
+//   engine N SEQ PAYLOAD NOW                           engine STATE NEXT STORED REMOVED ORPHANS GAPS RESTARTS BAD   (a KvSource's; PAYLOAD in hex)
+//   page N NOW TEXT                                    page SIGNALS REFUSED UNMATCHED | page error CODE   (a metrics page; "|" ends its lines)
 //   route|peek MODEL SESSION TENANT MAX_OUTPUT RUNS NOW           route DECISION   (MAX_OUTPUT, INPUT_TOKENS: -1 = unknown, as 0 is in C)
 //   routeblocks MODEL KIND INPUT_TOKENS HASHES NOW     route DECISION
 //   body API NOW JSON                                  route DECISION | body error CODE OFFSET
@@ -20,6 +22,7 @@
 #include <cstdlib>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -115,6 +118,50 @@ class Generator {
     std::printf("stored %zu %zu %s %s %zu:%zu %" PRId64 "\n", n, tier(), parent, ids.c_str(), 1 + c * 100 + from,
                 tokens, now());
   }
+  static std::string number(const char* format, std::uint64_t value) {
+    char text[24];
+    std::snprintf(text, sizeof text, format, static_cast<unsigned long long>(value));
+    return text;
+  }
+  static std::string word(std::string_view text) {  // MessagePack, in hexadecimal: up to 31 bytes
+    std::string out = number("%02llx", 0xa0 + text.size());
+    for (const char c : text) out += number("%02llx", static_cast<unsigned char>(c));
+    return out;
+  }
+  // What engine 3, 4 or 5 publishes: blocks of a system prompt, which requests have; block i of prompt s is named s * 1000 + i + 1.
+  std::string event() {
+    const std::size_t kind = below(60), seed = 1 + below(6), from = below(3) * below(12), count = 1 + below(12);
+    if (kind == 0) return "91" + word("AllBlocksCleared");
+    std::string ids = number("dc%04llx", count);
+    for (std::size_t i = 0; i < count; ++i) ids += number("cf%016llx", seed * 1'000 + from + i + 1);
+    if (kind < 12) return "93" + word("BlockRemoved") + ids + word("GPU");
+    std::string tokens = number("dc%04llx", count * 16);
+    for (std::size_t k = from * 16; k < (from + count) * 16; ++k) {
+      tokens += number("ce%08llx", static_cast<std::uint32_t>(seed * 2'654'435'761u + k * 40'503u));
+    }
+    const std::string parent = from == 0 ? "c0" : number("cf%016llx", seed * 1'000 + from);
+    return "97" + word("BlockStored") + ids + parent + tokens + "10c0" + word(kind < 16 ? "CPU" : "GPU");
+  }
+  void message() {
+    const std::size_t n = below(3);
+    std::uint64_t& next = next_[n];
+    if (below(80) == 0) ++next;               // lost
+    if (below(200) == 0) next = 0;            // the engine began anew
+    if (next > 0 && below(100) == 0) --next;  // twice, or that again
+    std::string payload = "93cb4044000000000000" + number("dc%04llx", 1);
+    payload += event() + "00";
+    if (below(150) == 0) payload.resize(payload.size() / 4 * 2);
+    std::printf("engine %zu %" PRIu64 " %s %" PRId64 "\n", 3 + n, next++, payload.c_str(), now());
+  }
+  void page() {
+    static const char* const kPages[]{
+        "vllm:num_requests_running{engine=\"0\"} %zu|vllm:num_requests_waiting{engine=\"0\"} %zu|",
+        "sglang:num_running_reqs %zu|sglang:num_queue_reqs %zu|", "nobody_knows %zu %zu|", "<html>%zu %zu"};
+    const std::size_t which = below(20);
+    char text[256];
+    std::snprintf(text, sizeof text, kPages[which < 3 ? which + 1 : 0], below(40), below(10));
+    std::printf("page %zu %" PRId64 " %s\n", replica(), now(), text);
+  }
   void membership() {
     switch (below(6)) {
       case 0:
@@ -153,7 +200,8 @@ class Generator {
     } else if (kind < 460) request("peek");
     else if (kind < 490) body();
     else if (kind < 520) blocks();
-    else if (kind < 600) events();
+    else if (kind < 570) events();
+    else if (kind < 600) message();
     else if (kind < 606) membership();
     else if (kind < 607) std::puts("stats");
     else if (kind < 609)
@@ -161,6 +209,7 @@ class Generator {
           "policy {\"algorithm\":\"%s\",\"lease_ms\":60000,\"seed\":7,\"capacity_tokens\":60000,\"version\":%zu}\n",
           below(2) == 0 ? "cost" : algorithm(), ++version_);
     else if (kind < 612) std::printf("advance %" PRId64 "\n", now());
+    else if (kind < 615) page();
     else if (kind < 620) std::printf("home %" PRIx64 "\n", random_());
     else release();
   }
@@ -174,6 +223,7 @@ class Generator {
   std::mt19937_64 random_;
   std::int64_t now_ = 1;
   std::size_t replicas_ = 0, routed_ = 0, version_ = 1;
+  std::uint64_t next_[3]{};  // of what engines publish
 };
 
 }  // namespace

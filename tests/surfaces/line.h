@@ -68,6 +68,24 @@ static inline void line_hex_list(char** rest, line_u64s* out) {
   }
 }
 
+/* Bytes in hexadecimal, in place of the digits: *size of them. */
+static inline char* line_bytes(char** rest, size_t* size) {
+  char* digits = line_field(rest);
+  const size_t count = strlen(digits) / 2;
+  size_t i;
+  for (i = 0; i < count; ++i) {
+    char pair[3];
+    char* end;
+    pair[0] = digits[2 * i];
+    pair[1] = digits[2 * i + 1];
+    pair[2] = '\0';
+    digits[i] = (char)strtoul(pair, &end, 16);
+    if (end != pair + 2) line_die("not bytes in hexadecimal");
+  }
+  *size = count;
+  return digits;
+}
+
 /* "seed:count,seed:count,...": token k of a run is seed * 2654435761 + k * 40503, modulo 2^32. */
 static inline void line_runs(char** rest, line_u32s* out) {
   char* at = line_field(rest);

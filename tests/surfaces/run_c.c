@@ -7,7 +7,7 @@
 
 #include "line.h"
 
-enum { MAX_REPLICAS = 4096 };
+enum { MAX_REPLICAS = 4096, MAX_SOURCES = 8 };
 
 static wr_router* router;
 static wr_body_parser* parser;
@@ -16,6 +16,8 @@ static wr_replica_id ids[MAX_REPLICAS];
 static wr_ring_member members[MAX_REPLICAS];
 static size_t replica_count;
 static wr_ring* ring;
+static wr_kv_source* sources[MAX_SOURCES];
+static wr_metrics* metrics;
 static line_u64s hashes, tickets;
 static line_u32s tokens;
 
@@ -123,13 +125,59 @@ static void removed(char* line) {
   else printf("removed error %d\n", (int)status);
 }
 
+static void engine(char* line) {
+  const size_t n = (size_t)line_int(&line);
+  wr_kv_source_status s = WR_KV_SOURCE_STATUS_INIT;
+  wr_str frames[3] = {WR_STR_INIT, WR_STR_INIT, WR_STR_INIT};
+  char number[8];
+  uint64_t seq;
+  int i;
+  if (n >= MAX_SOURCES) line_die("no such engine");
+  if (sources[n] == NULL && wr_kv_source_new(router, ids[n], NULL, &sources[n], NULL) != WR_STATUS_OK) {
+    line_die("no source");
+  }
+  seq = (uint64_t)line_int(&line);
+  for (i = 0; i < 8; ++i) number[i] = (char)(unsigned char)(seq >> (56 - 8 * i));
+  frames[1].data = number;
+  frames[1].size = sizeof number;
+  frames[2].data = line_bytes(&line, &frames[2].size);
+  if (wr_kv_source_live(sources[n], frames, 3, line_int(&line), NULL) != WR_STATUS_OK ||
+      wr_kv_source_read_status(sources[n], &s, NULL) != WR_STATUS_OK) {
+    line_die("a message was refused");
+  }
+  printf("engine %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+         (unsigned)s.state, s.next, s.blocks_stored, s.blocks_removed, s.orphan_blocks, s.gaps, s.restarts,
+         s.bad_messages);
+}
+
+static void page(char* line) {
+  wr_metrics_target whose = WR_METRICS_TARGET_INIT;
+  wr_metrics_reading reading = WR_METRICS_READING_INIT;
+  wr_metrics_applied done = WR_METRICS_APPLIED_INIT;
+  int64_t now;
+  char* at;
+  wr_status status;
+  whose.replica = which(&line);
+  now = line_int(&line);
+  for (at = line; *at != '\0'; ++at) {
+    if (*at == '|') *at = '\n';
+  }
+  status = wr_metrics_parse(metrics, str(line), str(""), &reading, NULL);
+  if (status == WR_STATUS_OK) {
+    status = wr_router_apply_metrics(router, metrics, &whose, 1, sizeof whose, now, &done, NULL);
+  }
+  if (status != WR_STATUS_OK) printf("page error %d\n", (int)status);
+  else printf("page %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", done.signals, done.refused, done.unmatched_ranks);
+}
+
 static void print(const wr_decision* d) {
   uint32_t i;
   printf("route %u %u %u %u ", d->verdict, d->reason, d->replica.slot, d->replica.generation);
   for (i = 0; i < d->fallback_count; ++i) {
     printf("%s%u.%u", i == 0 ? "" : ",", d->fallbacks[i].slot, d->fallbacks[i].generation);
   }
-  printf("%s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n",
+  printf("%s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+         "\n",
          d->fallback_count == 0 ? "-" : "", d->ticket, d->input_tokens, d->cached_tokens[0], d->cached_tokens[1],
          d->cached_tokens[2], d->shared_tokens, d->best_cached_tokens, d->expected_wait_ns, d->expected_prefill_ns);
 }
@@ -243,6 +291,8 @@ static void run(char* line) {
   else if (strcmp(op, "add") == 0) add(line);
   else if (strcmp(op, "stored") == 0) stored(line);
   else if (strcmp(op, "removed") == 0) removed(line);
+  else if (strcmp(op, "engine") == 0) engine(line);
+  else if (strcmp(op, "page") == 0) page(line);
   else if (strcmp(op, "route") == 0) route(1, line);
   else if (strcmp(op, "peek") == 0) route(0, line);
   else if (strcmp(op, "routeblocks") == 0) route_blocks(line);
@@ -263,7 +313,8 @@ int main(void) {
   size_t i;
   policy.struct_size = sizeof policy;
   if (line == NULL || wr_policy_init(&policy, NULL) != WR_STATUS_OK ||
-      wr_router_new(NULL, &router, NULL) != WR_STATUS_OK || wr_body_parser_new(&parser, NULL) != WR_STATUS_OK) {
+      wr_router_new(NULL, &router, NULL) != WR_STATUS_OK || wr_body_parser_new(&parser, NULL) != WR_STATUS_OK ||
+      wr_metrics_new(&metrics, NULL) != WR_STATUS_OK) {
     line_die("cannot begin");
   }
   while (fgets(line, (int)LINE_MAX_BYTES, stdin) != NULL) {
@@ -275,6 +326,8 @@ int main(void) {
   free(tickets.data);
   free(tokens.data);
   free(line);
+  for (i = 0; i < MAX_SOURCES; ++i) wr_kv_source_free(sources[i]);
+  wr_metrics_free(metrics);
   wr_ring_free(ring);
   wr_body_parser_free(parser);
   wr_router_free(router);

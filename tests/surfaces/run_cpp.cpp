@@ -1,13 +1,18 @@
 // The operations of generate.cpp through the C++ interface: reads them from stdin, prints a line for each.
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "line.h"
+#include "warmroute/ingest/engine_metrics.hpp"
+#include "warmroute/ingest/kv_source.hpp"
 #include "warmroute/warmroute.hpp"
 
 namespace {
@@ -30,6 +35,8 @@ class Runner {
     else if (op == "remove" || op == "clear" || op == "health" || op == "signal") change(op, line);
     else if (op == "stored") stored(line);
     else if (op == "removed") removed(line);
+    else if (op == "engine") engine(line);
+    else if (op == "page") page(line);
     else if (op == "route" || op == "peek") route(op == "route", line);
     else if (op == "routeblocks") route_blocks(line);
     else if (op == "body") body(line);
@@ -103,6 +110,39 @@ class Runner {
     const auto done = router_.blocks_removed(which, tier, names(hashes_), Nanos{line_int(&line)});
     if (done) std::printf("removed %zu\n", *done);
     else std::printf("removed error %d\n", static_cast<int>(done.code()));
+  }
+  void engine(char* line) {
+    const auto n = static_cast<std::size_t>(line_int(&line));
+    if (sources_.size() <= n) sources_.resize(n + 1);
+    if (!sources_[n]) {
+      KvSourceOptions options;
+      options.events = kv_event_options(router_.policy());
+      sources_[n].emplace(router_, ids_.at(n), options);
+    }
+    KvSource& source = *sources_[n];
+    KvMessage message;
+    message.seq = static_cast<std::uint64_t>(line_int(&line));
+    std::size_t size = 0;
+    const char* bytes = line_bytes(&line, &size);
+    message.payload = {bytes, size};
+    source.live(message, Nanos{line_int(&line)});
+    const KvSourceStatus s = source.status();
+    const KvCounters& c = source.counters();
+    std::printf("engine %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %zu %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                static_cast<int>(s.state), s.next, c.blocks_stored, c.blocks_removed, s.orphan_blocks, s.gaps,
+                s.restarts, s.bad_messages);
+  }
+  void page(char* line) {
+    const RankReplica whose{id(&line), std::nullopt, {}};
+    const Nanos now{line_int(&line)};
+    std::replace(line, line + std::strlen(line), '|', '\n');
+    const auto read = metrics_.parse(line);
+    if (!read) {
+      std::printf("page error %d\n", static_cast<int>(read.code()));
+      return;
+    }
+    const AppliedReading done = apply_engine_reading(router_, *read, {&whose, 1}, now);
+    std::printf("page %zu %zu %zu\n", done.signals, done.refused, done.unmatched_ranks);
   }
   void print(const Decision& d) {
     std::string fallbacks;
@@ -189,6 +229,8 @@ class Runner {
   Router router_;
   RequestBodyParser parser_;
   std::vector<ReplicaId> ids_;
+  std::vector<std::optional<KvSource>> sources_;
+  EngineMetricsParser metrics_;
   std::vector<RingMember> members_;
   HashRing ring_;
   std::vector<Ticket> tickets_;

@@ -46,12 +46,17 @@ class Runner:
         self.members: list[warmroute.RingMember] = []
         self.ring = warmroute.HashRing()
         self.tickets: list[int] = []
+        self.sources: dict[int, warmroute.KvSource] = {}
+        self.metrics = warmroute.EngineMetrics()
 
     def run(self, line: str) -> str:
         op, _, rest = line.partition(" ")
         if op == "body":
             api, now, body = rest.split(" ", 2)
             return self.body(int(api), int(now), body)
+        if op == "page":
+            which, now, page = rest.split(" ", 2)
+            return self.page(int(which), int(now), page.replace("|", "\n"))
         return getattr(self, f"op_{op}")(*rest.split(" "))
 
     def op_policy(self, json: str) -> str:
@@ -94,6 +99,25 @@ class Runner:
         except warmroute.Error as error:
             return f"removed error {error.code_number}"
         return f"removed {count}"
+
+    def op_engine(self, which: str, seq: str, payload: str, now: str) -> str:
+        number = int(which)
+        if number not in self.sources:
+            self.sources[number] = warmroute.KvSource(self.router, self.replicas[number])
+        source = self.sources[number]
+        source.live_payload(int(seq), bytes.fromhex(payload), int(now))
+        s = source.status()
+        return (
+            f"engine {int(s.state)} {s.next} {s.blocks_stored} {s.blocks_removed} {s.orphan_blocks} {s.gaps} {s.restarts} {s.bad_messages}"
+        )
+
+    def page(self, which: int, now: int, page: str) -> str:
+        try:
+            self.metrics.read(page)
+        except warmroute.Error as error:
+            return f"page error {error.code_number}"
+        done = self.metrics.apply(self.router, self.replicas[which], now)
+        return f"page {done.signals} {done.refused} {done.unmatched_ranks}"
 
     def decision(self, d: warmroute.Decision) -> str:
         def named(replica: int) -> tuple[int, int]:
