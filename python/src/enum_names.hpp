@@ -6,6 +6,8 @@
 #include <array>
 #include <string_view>
 
+#include "warmroute/ingest/engine_metrics.hpp"
+#include "warmroute/ingest/kv_source.hpp"
 #include "warmroute/ingest/request_body.hpp"
 #include "warmroute/observe/log.hpp"
 #include "warmroute/observe/statistics.hpp"
@@ -37,9 +39,16 @@ WARMROUTE_ENUM_NAMES(BodyApi, 5, "chat", "completions", "responses", "embeddings
 WARMROUTE_ENUM_NAMES(CacheKind, 2, "paged", "slots");
 WARMROUTE_ENUM_NAMES(Health, 3, "up", "draining", "down");
 WARMROUTE_ENUM_NAMES(Isolation, 3, "none", "salt", "pool");
+WARMROUTE_ENUM_NAMES(KvNoticeKind, kKvNoticeCount, "gap", "replay_complete", "resync", "restart", "cleared", "orphan",
+                     "orphan_attached", "orphan_dropped", "bad_event", "bad_message", "block_size", "unknown_block");
+WARMROUTE_ENUM_NAMES(KvResync, 6, "none", "gap_without_replay", "replay_overrun", "replay_timeout", "too_much_held",
+                     "bad_message");
+WARMROUTE_ENUM_NAMES(KvSocket, 3, "subscriber", "dealer", "req");
+WARMROUTE_ENUM_NAMES(KvSourceState, 3, "waiting", "live", "replaying");
 WARMROUTE_ENUM_NAMES(LogLevel, 4, "debug", "info", "warning", "error");
 WARMROUTE_ENUM_NAMES(Outcome, 8, "finished", "cancelled", "client_error", "backpressure", "replica_error",
                      "connect_error", "timeout", "lease_expired");
+WARMROUTE_ENUM_NAMES(PrefixUnit, 3, "unknown", "tokens", "blocks");
 WARMROUTE_ENUM_NAMES(PromptKind, 4, "chat", "text", "tokens", "embedding");
 WARMROUTE_ENUM_NAMES(Reason, 13, "none", "best_match", "no_match", "spill_wait", "spill_decode", "spill_hot",
                      "spill_bound", "session", "home", "pinned", "only_candidate", "baseline", "fail_open");

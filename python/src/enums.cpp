@@ -35,8 +35,13 @@ void bind_enums(py::module_& m) {
                   "whole sequences (llama.cpp).");
   bind<Health>(m, "up takes requests; draining finishes what it has; down takes nothing. What it holds is kept.");
   bind<Isolation>(m, "Which tenants may share cached blocks.");
+  bind<KvNoticeKind>(m, "What happened to a KvSource.");
+  bind<KvResync>(m, "Why a KvSource cleared the cache.");
+  bind<KvSocket>(m, "Where frames of KV events come from, by ZeroMQ's names.");
+  bind<KvSourceState>(m, "waiting: no message yet. live: all that came is applied. replaying: a gap is being filled.");
   bind<LogLevel>(m, "How loud a log line is.");
   bind<Outcome>(m, "How a request ended.");
+  bind<PrefixUnit>(m, "What an engine's prefix-cache counters count.");
   bind<PromptKind>(m, "What a body's prompt was given as.");
   bind<Reason>(m, "Why this replica and not the one that holds most of the prompt.");
   bind<RingKey>(m, "What the ring's key is made of.");

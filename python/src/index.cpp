@@ -153,6 +153,15 @@ void bind_index(py::module_& m) {
           py::arg("replica"), py::arg("ids"), py::kw_only(), py::arg_v("tier", EnumArg<Tier>{Tier::device}, "'device'"),
           "As remove, by the engine's names in any order; unknown ones are skipped. returns: memberships removed.")
       .def(
+          "hold_event",
+          [](PyIndex& self, std::uint64_t replica, const HashView& ids, EnumArg<Tier> tier) {
+            return maybe_released(ids.size(),
+                                  [&] { return self.index.hold_event(replica_of(replica), tier, as_ids(ids.span())); });
+          },
+          py::arg("replica"), py::arg("ids"), py::kw_only(), py::arg_v("tier", EnumArg<Tier>{Tier::device}, "'device'"),
+          "Blocks that the engine calls so are held on `tier`, too (offloaded, say); unknown ones are skipped.\n\n"
+          "shape: ids uint64[n]. returns: how many are known.")
+      .def(
           "knows",
           [](PyIndex& self, std::uint64_t replica, std::uint64_t id) {
             return self.index.knows(replica_of(replica), EngineHash{id});

@@ -32,4 +32,8 @@ PYBIND11_MODULE(_core, m) {
   bind_body(m);
   bind_explain(m);
   bind_router(m);
+  bind_events(m);
+  bind_subscriber(m);
+  bind_metrics(m);
+  bind_poller(m);
 }

@@ -58,6 +58,7 @@ constexpr std::array kKnobs{
     plain<&Policy::ring_key_tokens>("ring_key_tokens"),
     plain<&Policy::ring_points>("ring_points"),
     plain<&Policy::ring_seed>("ring_seed"),
+    plain<&Policy::routers>("routers"),
     plain<&Policy::bound_factor>("bound_factor"),
     plain<&Policy::block_size>("block_size"),
     plain<&Policy::hash_seed>("hash_seed"),
@@ -118,10 +119,11 @@ using S = EnumArg<StaleSignals>;
 Policy make(A algorithm, double beta, double gamma, double delta, double hot, std::int64_t session_bonus_ns,
             std::int64_t host_transfer_per_token_ns, std::int64_t disk_transfer_per_token_ns,
             std::int64_t shared_transfer_per_token_ns, K ring_key, std::int64_t ring_key_tokens,
-            std::uint32_t ring_points, std::uint64_t ring_seed, double bound_factor, std::uint32_t block_size,
-            std::uint64_t hash_seed, I isolation, std::int64_t capacity_tokens, std::int64_t residency_ttl_ns,
-            std::int64_t lease_ns, std::int64_t session_ttl_ns, std::int64_t signals_max_age_ns, S stale_signals,
-            bool route_when_all_down, std::uint64_t seed, std::uint64_t version) {
+            std::uint32_t ring_points, std::uint64_t ring_seed, std::uint32_t routers, double bound_factor,
+            std::uint32_t block_size, std::uint64_t hash_seed, I isolation, std::int64_t capacity_tokens,
+            std::int64_t residency_ttl_ns, std::int64_t lease_ns, std::int64_t session_ttl_ns,
+            std::int64_t signals_max_age_ns, S stale_signals, bool route_when_all_down, std::uint64_t seed,
+            std::uint64_t version) {
   const Policy policy{algorithm,
                       beta,
                       gamma,
@@ -135,6 +137,7 @@ Policy make(A algorithm, double beta, double gamma, double delta, double hot, st
                       ring_key_tokens,
                       ring_points,
                       ring_seed,
+                      routers,
                       bound_factor,
                       block_size,
                       hash_seed,
@@ -167,7 +170,7 @@ void bind_properties(py::class_<Policy>& c) {
         py::arg("disk_transfer_per_token_ns") = d.disk_transfer_per_token.value,
         py::arg("shared_transfer_per_token_ns") = d.shared_transfer_per_token.value,
         py::arg_v("ring_key", K{d.ring_key}, "'prefix'"), py::arg("ring_key_tokens") = d.ring_key_tokens,
-        py::arg("ring_points") = d.ring_points, py::arg("ring_seed") = d.ring_seed,
+        py::arg("ring_points") = d.ring_points, py::arg("ring_seed") = d.ring_seed, py::arg("routers") = d.routers,
         py::arg("bound_factor") = d.bound_factor, py::arg("block_size") = d.block_size,
         py::arg("hash_seed") = d.hash_seed, py::arg_v("isolation", I{d.isolation}, "'salt'"),
         py::arg("capacity_tokens") = d.capacity_tokens, py::arg("residency_ttl_ns") = d.residency_ttl.value,
@@ -196,6 +199,7 @@ void bind_properties(py::class_<Policy>& c) {
       .def_readonly("ring_key_tokens", &Policy::ring_key_tokens, "Depth of the prefix key.")
       .def_readonly("ring_points", &Policy::ring_points, "Points per unit of weight.")
       .def_readonly("ring_seed", &Policy::ring_seed, "Of the point positions.")
+      .def_readonly("routers", &Policy::routers, "Routers that send to the same replicas and tell one another nothing.")
       .def_readonly("bound_factor", &Policy::bound_factor,
                     "No replica beyond this many times its fair share of tokens in flight.")
       .def_readonly("block_size", &Policy::block_size, "Tokens per block, 1..512.")

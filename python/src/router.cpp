@@ -153,7 +153,22 @@ void bind_members(RouterClass& c) {
             check(self.released([&] { return self.router.signal(replica_of(replica), kind, value, now); }));
           },
           py::arg("replica"), py::arg("kind"), py::arg("value"), py::arg("now_ns") = std::nullopt,
-          "A reading of the engine's metrics. errors: Error stale, invalid_argument (negative, not finite).");
+          "A reading of the engine's metrics. errors: Error stale, invalid_argument (negative, not finite).")
+      .def(
+          "prefix_counters",
+          [](PyRouter& self, std::uint64_t replica, std::int64_t queries, std::int64_t hits, NowArg now_ns,
+             bool in_blocks, bool shared) {
+            const Nanos now = self.at(now_ns);
+            const PrefixCounters read{queries, hits, in_blocks, shared};
+            check(self.released([&] { return self.router.prefix_counters(replica_of(replica), read, now); }));
+          },
+          py::arg("replica"), py::arg("queries"), py::arg("hits"), py::arg("now_ns") = std::nullopt, py::kw_only(),
+          py::arg("in_blocks") = false, py::arg("shared") = false,
+          "A reading of the engine's prefix-cache counters since its start, for the statistics alone "
+          "(engine_prefix).\n\n"
+          "in_blocks: blocks are counted, not tokens. shared: of all ranks of its page together. EngineMetrics.apply "
+          "and "
+          "MetricsPoller\ndo it by themselves. errors: Error stale, invalid_argument.");
 }
 
 void bind_events(RouterClass& c) {

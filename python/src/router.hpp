@@ -89,6 +89,9 @@ class PyRouter {
   Router router;
 };
 
+/// The Python object of a router that Python holds.
+inline py::object object_of(PyRouter& router) { return py::cast(&router, py::return_value_policy::reference); }
+
 using RouterClass = py::class_<PyRouter>;
 using NowArg = std::optional<std::int64_t>;
 

@@ -35,6 +35,13 @@ py::dict replica(const ReplicaStatistics& r) {
   load["foreign_requests"] = r.load.foreign_requests;
   load["foreign_waiting"] = r.load.foreign_waiting;
   load["signals_at_ns"] = r.load.signals_at.value;
+  const PrefixGains& gains = r.engine_prefix;
+  py::dict engine;
+  engine["queries"] = gains.gained.queries;
+  engine["hits"] = gains.gained.hits;
+  engine["unit"] = gains.gained.in_blocks ? PrefixUnit::blocks : PrefixUnit::tokens;
+  engine["shared"] = gains.gained.shared;
+  engine["at_ns"] = gains.at.value;
   py::dict out;
   out["replica"] = replica_number(r.id);
   out["name"] = r.name;
@@ -45,6 +52,9 @@ py::dict replica(const ReplicaStatistics& r) {
   out["believed_blocks"] = r.believed_blocks;
   out["capacity_blocks"] = r.capacity_blocks;
   out["reported"] = r.reported;
+  out["input_tokens"] = r.input_tokens;
+  out["matched_tokens"] = r.matched_tokens;
+  out["engine_prefix"] = gains.known ? py::object(engine) : py::object(py::none());
   return out;
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,21 @@ def cases(name: str) -> list[dict[str, Any]]:
     if not path.exists():
         pytest.skip(f"{path} is not here (an sdist has no case files)")
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+def pack(value: Any) -> bytes:
+    """MessagePack of what engines' events are made of."""
+    if value is None:
+        return b"\xc0"
+    if isinstance(value, float):
+        return b"\xcb" + struct.pack(">d", value)
+    if isinstance(value, int):
+        return b"\xcf" + struct.pack(">Q", value)
+    if isinstance(value, str):
+        return b"\xd9" + bytes([len(value)]) + value.encode()
+    if isinstance(value, dict):
+        return bytes([0x80 + len(value)]) + b"".join(pack(key) + pack(item) for key, item in value.items())
+    return b"\xdd" + struct.pack(">I", len(value)) + b"".join(map(pack, value))
 
 
 class Clock:

@@ -42,6 +42,17 @@ def test_index_agrees_with_a_naive_one() -> None:
         assert match.best == max(expected)
 
 
+def test_blocks_may_be_on_a_second_tier_without_being_told_again() -> None:
+    index = PrefixIndex(max_replicas=4)
+    names = numpy.array([901, 902, 903], dtype=numpy.uint64)
+    index.store_event(1, None, names, path(1, 3))
+    assert index.hold_event(1, numpy.array([901, 555, 902], dtype=numpy.uint64), tier="host") == 2
+    assert index.remove_event(1, names) == 3
+    match = index.match(path(1, 3))
+    assert (match.device.tolist(), match.host.tolist()) == ([0, 0], [0, 2])
+    assert index.hold_event(1, names, tier="shared") == 0  # not a replica's own
+
+
 def test_match_views_are_read_only_stay_alive_and_show_the_latest_match() -> None:
     index = PrefixIndex(max_replicas=4)
     index.store(1, path(1, 10))

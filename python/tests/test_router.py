@@ -22,7 +22,7 @@ def test_a_second_turn_goes_where_the_first_was(router, prompt) -> None:
     assert router.finish(ticket, output_tokens=10) and not router.finish(ticket)
     decision = router.peek(prompt)
     assert decision.replica == replica and decision.cached_tokens == 992 and decision.reason is Reason.best_match
-    assert decision.cached_tokens_by_tier == [992, 0, 0] and decision.uncached_tokens == 8
+    assert decision.cached_tokens_by_tier == [992, 0, 0, 0] and decision.uncached_tokens == 8
     assert decision.ticket == 0 and decision.best_cached_tokens == 992
     assert decision.expected_ttft_ns == decision.expected_wait_ns + decision.expected_prefill_ns
     assert len(decision.fallbacks) == 2 and replica not in decision.fallbacks

@@ -50,6 +50,7 @@ def corrected(text: str) -> str:
     text = re.sub(r"    def __(get|set)state__\(.*\n(        \"\"\"\n(.*\n)*?        \"\"\"\n|        \.\.\.\n)?", "", text)
     text = re.sub(r"__all__: list\[str\] = \[(.*)\]", r"__all__ = [\1]", text)
     text = text.replace("__version__: str = ", "__version__: str  # = ")
+    text = re.sub(r"^has_zmq: bool = \w+", "has_zmq: bool", text, flags=re.MULTILINE)  # of the build, not of the package
     if "__version__" not in text:
         text += "__version__: str\n"
     return HEAD + "\n".join(line.rstrip() for line in text.splitlines()) + "\n"

@@ -8,7 +8,7 @@ import enum
 import numpy
 import numpy.typing
 import typing
-__all__ = ['Algorithm', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'Code', 'DYNAMO_HASH_SEED', 'Decision', 'Explanation', 'HashRing', 'Health', 'Isolation', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'Movement', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SlotSpec', 'SpillOrder', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'Verdict', 'api_for_path', 'block_seed', 'canonical_prompt', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'replica_generation', 'replica_slot', 'sequence_hashes']
+__all__ = ['Algorithm', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'Code', 'DYNAMO_HASH_SEED', 'Decision', 'EngineCounters', 'EngineMetrics', 'Explanation', 'HashRing', 'Health', 'Isolation', 'KvNoticeKind', 'KvResync', 'KvSocket', 'KvSource', 'KvSourceState', 'KvSubscriber', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'MetricsPoller', 'Movement', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PrefixUnit', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SlotSpec', 'SpillOrder', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'Verdict', 'api_for_path', 'block_seed', 'builtin_engine_tables', 'canonical_prompt', 'has_zmq', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'replica_generation', 'replica_slot', 'sequence_hashes']
 class Algorithm(enum.IntEnum):
     """
     How a replica is picked. `cost` is the default; the others are baselines and ways out.
@@ -57,6 +57,46 @@ class Isolation(enum.IntEnum):
     none = 0
     salt = 1
     pool = 2
+class KvNoticeKind(enum.IntEnum):
+    """
+    What happened to a KvSource.
+    """
+    gap = 0
+    replay_complete = 1
+    resync = 2
+    restart = 3
+    cleared = 4
+    orphan = 5
+    orphan_attached = 6
+    orphan_dropped = 7
+    bad_event = 8
+    bad_message = 9
+    block_size = 10
+    unknown_block = 11
+class KvResync(enum.IntEnum):
+    """
+    Why a KvSource cleared the cache.
+    """
+    none = 0
+    gap_without_replay = 1
+    replay_overrun = 2
+    replay_timeout = 3
+    too_much_held = 4
+    bad_message = 5
+class KvSocket(enum.IntEnum):
+    """
+    Where frames of KV events come from, by ZeroMQ's names.
+    """
+    subscriber = 0
+    dealer = 1
+    req = 2
+class KvSourceState(enum.IntEnum):
+    """
+    waiting: no message yet. live: all that came is applied. replaying: a gap is being filled.
+    """
+    waiting = 0
+    live = 1
+    replaying = 2
 class LogLevel(enum.IntEnum):
     """
     How loud a log line is.
@@ -77,6 +117,13 @@ class Outcome(enum.IntEnum):
     connect_error = 5
     timeout = 6
     lease_expired = 7
+class PrefixUnit(enum.IntEnum):
+    """
+    What an engine's prefix-cache counters count.
+    """
+    unknown = 0
+    tokens = 1
+    blocks = 2
 class PromptKind(enum.IntEnum):
     """
     What a body's prompt was given as.
@@ -239,6 +286,12 @@ class PrefixIndex:
     def clear(self, replica: typing.SupportsIndex) -> None:
         """
         Forgets all that the replica held, in constant time.
+        """
+    def hold_event(self, replica: typing.SupportsIndex, ids: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview, *, tier: Tier | str = 'device') -> int:
+        """
+        Blocks that the engine calls so are held on `tier`, too (offloaded, say); unknown ones are skipped.
+
+        shape: ids uint64[n]. returns: how many are known.
         """
     def knows(self, replica: typing.SupportsIndex, id: typing.SupportsIndex) -> bool:
         """
@@ -437,7 +490,7 @@ class Policy:
         ...
     def __hash__(self) -> int:
         ...
-    def __init__(self, *, algorithm: Algorithm | str = 'cost', beta: typing.SupportsFloat | typing.SupportsIndex = 1.0, gamma: typing.SupportsFloat | typing.SupportsIndex = 0.045, delta: typing.SupportsFloat | typing.SupportsIndex = 0.5, hot: typing.SupportsFloat | typing.SupportsIndex = 2.0, session_bonus_ns: typing.SupportsIndex = 20000000, host_transfer_per_token_ns: typing.SupportsIndex = 2000, disk_transfer_per_token_ns: typing.SupportsIndex = 10000, shared_transfer_per_token_ns: typing.SupportsIndex = 20000, ring_key: RingKey | str = 'prefix', ring_key_tokens: typing.SupportsIndex = 1024, ring_points: typing.SupportsIndex = 256, ring_seed: typing.SupportsIndex = 0, bound_factor: typing.SupportsFloat | typing.SupportsIndex = 1.5, block_size: typing.SupportsIndex = 16, hash_seed: typing.SupportsIndex = 1337, isolation: Isolation | str = 'salt', capacity_tokens: typing.SupportsIndex = 400000, residency_ttl_ns: typing.SupportsIndex = 0, lease_ns: typing.SupportsIndex = 600000000000, session_ttl_ns: typing.SupportsIndex = 3600000000000, signals_max_age_ns: typing.SupportsIndex = 2000000000, stale_signals: StaleSignals | str = 'ignore', route_when_all_down: bool = True, seed: typing.SupportsIndex = 0, version: typing.SupportsIndex = 0) -> None:
+    def __init__(self, *, algorithm: Algorithm | str = 'cost', beta: typing.SupportsFloat | typing.SupportsIndex = 1.0, gamma: typing.SupportsFloat | typing.SupportsIndex = 0.045, delta: typing.SupportsFloat | typing.SupportsIndex = 0.5, hot: typing.SupportsFloat | typing.SupportsIndex = 2.0, session_bonus_ns: typing.SupportsIndex = 20000000, host_transfer_per_token_ns: typing.SupportsIndex = 2000, disk_transfer_per_token_ns: typing.SupportsIndex = 10000, shared_transfer_per_token_ns: typing.SupportsIndex = 20000, ring_key: RingKey | str = 'prefix', ring_key_tokens: typing.SupportsIndex = 1024, ring_points: typing.SupportsIndex = 256, ring_seed: typing.SupportsIndex = 0, routers: typing.SupportsIndex = 1, bound_factor: typing.SupportsFloat | typing.SupportsIndex = 1.5, block_size: typing.SupportsIndex = 16, hash_seed: typing.SupportsIndex = 1337, isolation: Isolation | str = 'salt', capacity_tokens: typing.SupportsIndex = 400000, residency_ttl_ns: typing.SupportsIndex = 0, lease_ns: typing.SupportsIndex = 600000000000, session_ttl_ns: typing.SupportsIndex = 3600000000000, signals_max_age_ns: typing.SupportsIndex = 2000000000, stale_signals: StaleSignals | str = 'ignore', route_when_all_down: bool = True, seed: typing.SupportsIndex = 0, version: typing.SupportsIndex = 0) -> None:
         ...
     def __repr__(self) -> str:
         ...
@@ -547,6 +600,11 @@ class Policy:
     def route_when_all_down(self) -> bool:
         """
         Try a replica all the same when none is up.
+        """
+    @property
+    def routers(self) -> int:
+        """
+        Routers that send to the same replicas and tell one another nothing.
         """
     @property
     def seed(self) -> int:
@@ -1070,6 +1128,13 @@ class Router:
         """
         Reads a body under the policy's block size, hash seed and isolation; route(parsed) then routes it. errors: as BodyParser.parse.
         """
+    def prefix_counters(self, replica: typing.SupportsIndex, queries: typing.SupportsIndex, hits: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None, *, in_blocks: bool = False, shared: bool = False) -> None:
+        """
+        A reading of the engine's prefix-cache counters since its start, for the statistics alone (engine_prefix).
+
+        in_blocks: blocks are counted, not tokens. shared: of all ranks of its page together. EngineMetrics.apply and MetricsPoller
+        do it by themselves. errors: Error stale, invalid_argument.
+        """
     def prometheus(self) -> str:
         """
         The statistics as one page of Prometheus' text format, names warmroute_*.
@@ -1137,6 +1202,134 @@ class Router:
         """
         The policy in force.
         """
+class KvSource:
+    """
+    Keeps a router right about one engine's cache while its events get lost, come twice or begin anew. See warmroute.KvSource.
+    """
+    def __init__(self, router: Router, replica: typing.SupportsIndex, *, notice: collections.abc.Callable[[dict[str, typing.Any]], typing.Any] | None = None, block_size: typing.SupportsIndex | None = None, engine_block_size: typing.SupportsIndex = 0, hash_seed: typing.SupportsIndex | None = None, isolation_key: str = '', replay: bool = False, replay_attempts: typing.SupportsIndex = 3, replay_timeout_ns: typing.SupportsIndex = 2000000000, max_message_bytes: typing.SupportsIndex = 16777216, max_held_bytes: typing.SupportsIndex = 16777216, max_orphan_blocks: typing.SupportsIndex = 4096, orphan_age_ns: typing.SupportsIndex = 30000000000) -> None:
+        ...
+    def _status(self) -> dict[str, typing.Any]:
+        ...
+    def advance(self, now_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        Timeouts of replays and orphans: call it about once a second.
+        """
+    def live(self, frames: collections.abc.Iterable[bytes | bytearray | memoryview | str], now_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        A message from the publisher, in the order in which they came: its frames, [topic, seq, payload].
+
+        errors: Error malformed, value_out_of_range (frames: dropped, and missed when the next one comes). A payload that
+        cannot be decoded is no error of the call: the cache is cleared, a notice and bad_messages tell.
+        """
+    def live_payload(self, seq: typing.SupportsIndex, payload: bytes | bytearray | memoryview | str, now_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        The same by its number and its payload, where the transport has no frames.
+        """
+    def replay_ended(self, now_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        The replay is over, where the transport has no message for that.
+        """
+    def replayed(self, frames: collections.abc.Iterable[bytes | bytearray | memoryview | str], now_ns: typing.SupportsIndex | None = None, *, socket: KvSocket | str = 'dealer') -> None:
+        """
+        A message from the replay socket, the one that ends the replay included; those that nobody waits for are dropped.
+
+        socket: 'dealer' has an empty frame first, 'req' has not. errors: as live.
+        """
+    def replayed_payload(self, seq: typing.SupportsIndex, payload: bytes | bytearray | memoryview | str, now_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        The same by its number and its payload.
+        """
+    def wants_replay(self) -> int | None:
+        """
+        The number to request a replay from (8 bytes, big-endian, on the wire), once per attempt; else None.
+
+        Ask after live, replayed and advance.
+        """
+    @property
+    def replica(self) -> int:
+        """
+        Whose cache it tells of.
+        """
+class KvSubscriber:
+    """
+    See warmroute.KvSubscriber.
+    """
+    def __init__(self, router: Router, *, log: collections.abc.Callable[[LogLevel, str], typing.Any] | None = None, clock: collections.abc.Callable[[], int] | None = None, max_message_bytes: typing.SupportsIndex = 16777216, queue_messages: typing.SupportsIndex = 100000, reconnect_from_ns: typing.SupportsIndex = 100000000, reconnect_to_ns: typing.SupportsIndex = 5000000000) -> None:
+        ...
+    def _status(self, arg0: typing.SupportsIndex) -> dict[str, typing.Any]:
+        ...
+    def _statuses(self) -> list[dict[str, typing.Any]]:
+        ...
+    def add(self, replica: typing.SupportsIndex, events: str, replay: str = '', *, topic: str = '', block_size: typing.SupportsIndex | None = None, engine_block_size: typing.SupportsIndex = 0, hash_seed: typing.SupportsIndex | None = None, isolation_key: str = '', replay_attempts: typing.SupportsIndex = 3, replay_timeout_ns: typing.SupportsIndex = 2000000000, max_message_bytes: typing.SupportsIndex = 16777216, max_held_bytes: typing.SupportsIndex = 16777216, max_orphan_blocks: typing.SupportsIndex = 4096, orphan_age_ns: typing.SupportsIndex = 30000000000) -> None:
+        """
+        Listens to one publisher, i.e. one data-parallel rank, from now on; an engine that is not there yet is tried again.
+
+        events: e.g. 'tcp://10.0.0.1:5557' (rank r of vLLM and SGLang: that port + r). replay: e.g. 'tcp://10.0.0.1:5558'; ''
+        lets gaps clear the cache. The others: as KvSource has them.
+        errors: Error stale, already_exists, invalid_argument (endpoints, options), io.
+        """
+    def close(self) -> None:
+        """
+        Ends the thread. Nothing is applied once this returns.
+        """
+    def remove(self, replica: typing.SupportsIndex) -> None:
+        """
+        Nothing of that replica is applied once this returns. errors: Error not_found.
+        """
+    @property
+    def closed(self) -> bool:
+        """
+        Whether close was called.
+        """
+class EngineMetrics:
+    """
+    See warmroute.EngineMetrics.
+    """
+    def __init__(self, *, tables: collections.abc.Sequence[str] = []) -> None:
+        ...
+    def _apply(self, router: Router, replicas: collections.abc.Sequence[tuple[typing.SupportsIndex, typing.SupportsIndex | None, str]], now_ns: typing.SupportsIndex | None) -> dict[str, typing.Any]:
+        ...
+    def _read(self, page: bytes | bytearray | memoryview | str, engine: str) -> dict[str, typing.Any]:
+        ...
+class EngineCounters:
+    """
+    See warmroute.EngineCounters.
+    """
+    def __init__(self) -> None:
+        ...
+    def _update(self, metrics: EngineMetrics) -> list[dict[str, typing.Any]]:
+        ...
+    def clear(self) -> None:
+        """
+        Forgets what was read: the next page is the first.
+        """
+class MetricsPoller:
+    """
+    See warmroute.MetricsPoller.
+    """
+    def __init__(self, router: Router | None = None, *, page: collections.abc.Callable[[dict[str, typing.Any]], typing.Any] | None = None, log: collections.abc.Callable[[LogLevel, str], typing.Any] | None = None, clock: collections.abc.Callable[[], int] | None = None, interval_ns: typing.SupportsIndex = 500000000, jitter_percent: typing.SupportsIndex = 10, timeout_ns: typing.SupportsIndex = 2000000000, backoff_to_ns: typing.SupportsIndex = 5000000000, max_bytes: typing.SupportsIndex = 16777216, keep_alive: bool = True, seed: typing.SupportsIndex = 1, tables: collections.abc.Sequence[str] = []) -> None:
+        ...
+    def _add(self, url: str, replicas: collections.abc.Sequence[tuple[typing.SupportsIndex, typing.SupportsIndex | None, str]], name: str, engine: str, clear_on_restart: bool) -> None:
+        ...
+    def _status(self, name: str) -> dict[str, typing.Any]:
+        ...
+    def _statuses(self) -> list[dict[str, typing.Any]]:
+        ...
+    def close(self) -> None:
+        """
+        Ends the thread, in the middle of scrapes. Not from a callback.
+        """
+    def remove(self, name: str) -> None:
+        """
+        Nothing of that target is applied or called back once this returns (from the callback: after that).
+
+        errors: Error not_found.
+        """
+    @property
+    def closed(self) -> bool:
+        """
+        Whether close was called.
+        """
 def api_for_path(path: str) -> BodyApi:
     """
     The BodyApi whose path `path` ends with, e.g. '/v1/chat/completions'. errors: Error not_found.
@@ -1146,6 +1339,10 @@ def block_seed(hash_seed: typing.SupportsIndex = 1337, *, adapter: str = '', cac
     The seed of every block hash of one space: what two requests must agree on before they may share KV blocks.
 
     Empty strings are absent. isolation_key is the tenant, from the verified key, never from the body.
+    """
+def builtin_engine_tables() -> list[str]:
+    """
+    The tables of metrics' names that are known, as JSON: what a table of your own looks like.
     """
 def canonical_prompt(body: bytes | bytearray | memoryview | str, api: BodyApi | str = 'chat') -> bytes:
     """
@@ -1198,3 +1395,4 @@ DYNAMO_HASH_SEED: int = 1337
 MAX_BLOCK_TOKENS: int = 512
 TEXT_BLOCK_BYTES: int = 64
 __version__: str  # = '0.1.0'
+has_zmq: bool

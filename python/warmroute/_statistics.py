@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from ._core import Health
+from ._core import Health, PrefixUnit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,8 +33,26 @@ class LoadReading:
 
 
 @dataclasses.dataclass(frozen=True)
+class PrefixGains:
+    """What an engine's own prefix-cache counters gained since the router first saw them, requests of others included.
+
+    hits of queries, in units of `unit`. shared: they are of all ranks of its page together. at_ns: of the last reading.
+    """
+
+    queries: int
+    hits: int
+    unit: PrefixUnit
+    shared: bool
+    at_ns: int
+
+
+@dataclasses.dataclass(frozen=True)
 class ReplicaStatistics:
-    """One replica. reported: its engine sends events, and nothing is believed beside them."""
+    """One replica. reported: its engine sends events, and nothing is believed beside them.
+
+    input_tokens: of requests whose prefill ended there; matched_tokens: of those, believed to be in its cache when they were
+    routed. engine_prefix: the same as its engine counts it; None until there were two readings.
+    """
 
     replica: int
     name: str
@@ -45,6 +63,9 @@ class ReplicaStatistics:
     believed_blocks: int
     capacity_blocks: int
     reported: bool
+    input_tokens: int
+    matched_tokens: int
+    engine_prefix: PrefixGains | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +121,8 @@ class RouterStatistics:
 def _replica_from(raw: dict[str, Any]) -> ReplicaStatistics:
     values = dict(raw)
     values["load"] = LoadReading(**raw["load"])
+    if raw["engine_prefix"] is not None:
+        values["engine_prefix"] = PrefixGains(**raw["engine_prefix"])
     return ReplicaStatistics(**values)
 
 
