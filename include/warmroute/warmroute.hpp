@@ -64,6 +64,7 @@
 #include "warmroute/trace/sample.hpp"
 #include "warmroute/trace/trace.hpp"
 #include "warmroute/types.hpp"
+#include "warmroute/usage/journal.hpp"
 #include "warmroute/usage/keys.hpp"
 #include "warmroute/usage/limits.hpp"
 #include "warmroute/usage/meter.hpp"
