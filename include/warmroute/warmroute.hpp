@@ -66,6 +66,7 @@
 #include "warmroute/types.hpp"
 #include "warmroute/usage/journal.hpp"
 #include "warmroute/usage/keys.hpp"
+#include "warmroute/usage/ledger.hpp"
 #include "warmroute/usage/limits.hpp"
 #include "warmroute/usage/meter.hpp"
 #include "warmroute/usage/price.hpp"
