@@ -73,17 +73,18 @@ if(TARGET warmroute_c)
   warmroute_install_part(c warmroute_c ${header})
   warmroute_install_part(c_static warmroute_c_static ${header})
   # `pkg-config --static` adds what the static library needs; a prefix that holds both is asked for the static one by its own name.
-  set(needed ${WARMROUTE_PC_NEEDED_LIBS} ${WARMROUTE_PC_CXX_RUNTIME} ${CMAKE_THREAD_LIBS_INIT})
-  set(packages ${WARMROUTE_PC_NEEDED_PACKAGES})
+  set(zmq "")
   if(WARMROUTE_WITH_ZMQ)
-    list(APPEND packages libzmq)
+    set(zmq -lzmq)
   endif()
+  # Not "Requires: libzmq": what Debian's file says of a static libzmq does not link, and ours may be linked with its shared one.
+  set(needed ${WARMROUTE_PC_NEEDED_LIBS} ${zmq} ${WARMROUTE_PC_CXX_RUNTIME} ${CMAKE_THREAD_LIBS_INIT})
   set(archive ${CMAKE_STATIC_LIBRARY_PREFIX}warmroute_c${CMAKE_STATIC_LIBRARY_SUFFIX})
   warmroute_install_pkgconfig("c;c_static" warmroute-c DESCRIPTION "In-process routing for LLM serving: the C interface"
-    LIBS -lwarmroute_c LIBS_PRIVATE ${needed} REQUIRES_PRIVATE ${packages})
+    LIBS -lwarmroute_c LIBS_PRIVATE ${needed} REQUIRES_PRIVATE ${WARMROUTE_PC_NEEDED_PACKAGES})
   warmroute_install_pkgconfig(c_static warmroute-c-static
     DESCRIPTION "In-process routing for LLM serving: the C interface, linked statically"
-    LIBS "\${libdir}/${archive}" ${needed} REQUIRES ${packages})
+    LIBS "\${libdir}/${archive}" ${needed} REQUIRES ${WARMROUTE_PC_NEEDED_PACKAGES})
 endif()
 if(PROJECT_IS_TOP_LEVEL)
   include(warmroute_packages)
