@@ -15,8 +15,17 @@ namespace {
 using warmroute::Meter;
 
 constexpr int kEvents = 512;
-const char* const kWords[] = {" the",   " prefix",  " cache", ",",     " and", " \\\"quoted\\\"",
-                              "\\n\\n", " replica", "s",      " Größe"};
+const char* const kWords[] = {" the",
+                              " prefix",
+                              " cache",
+                              ",",
+                              " and",
+                              " \\\"quoted\\\"",
+                              "\\n\\n",
+                              " replica",
+                              "s",
+                              " Gr\xC3\xB6\xC3\x9F"
+                              "e"};
 
 enum class Kind { chat, chat_usage_null, responses, messages, gemini, continuous };
 

@@ -79,7 +79,17 @@ bool strip_version(std::string_view& name) {
 }  // namespace
 }  // namespace usage
 
-using namespace usage;  // of this file's own room
+using usage::add_cost;
+using usage::kLongestModel;
+using usage::kMostAliases;
+using usage::PriceEntry;
+using usage::PricePatch;
+using usage::Rate;
+using usage::RateKind;
+using usage::read_price_file;
+using usage::strip_date;
+using usage::strip_place;
+using usage::strip_version;
 
 struct PriceTable::Impl {
   struct NameHash {

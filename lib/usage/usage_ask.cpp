@@ -133,7 +133,11 @@ bool ask_inside(std::string_view body, std::size_t at, UsageAsk& ask) noexcept {
 }  // namespace
 }  // namespace usage
 
-using namespace usage;  // of this file's own room
+using usage::ask_inside;
+using usage::kMember;
+using usage::kObject;
+using usage::kTrue;
+using usage::MemberWalk;
 
 Result<UsageAsk> ask_for_usage(std::string_view body) {
   const std::size_t mark = body.substr(0, 3) == "\xEF\xBB\xBF" ? 3 : 0;

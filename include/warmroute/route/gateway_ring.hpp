@@ -65,8 +65,8 @@ class GatewayRing {
     };
     if (!r.blocks.empty()) {
       // Text blocks hold 64 bytes: about as many tokens as a block of ids, at four bytes a token.
-      const std::size_t wanted =
-          policy.ring_key_tokens / (r.block_kind == BlockKind::tokens ? policy.block_size : kTextBlockBytes / 4);
+      const std::size_t per_block = r.block_kind == BlockKind::tokens ? policy.block_size : kTextBlockBytes / 4;
+      const std::size_t wanted = static_cast<std::size_t>(policy.ring_key_tokens) / per_block;
       const std::size_t count = std::min(r.blocks.size(), std::max<std::size_t>(2, wanted));
       return leading(r.blocks.data(), count * sizeof(BlockHash));
     }
