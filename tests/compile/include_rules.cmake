@@ -1,11 +1,14 @@
 # Every public header is in the umbrella; none includes what its users would pay for or would have to install.
 file(GLOB_RECURSE headers RELATIVE ${INCLUDE} ${INCLUDE}/*.hpp)
 file(READ ${INCLUDE}/warmroute/warmroute.hpp umbrella)
+# The fleet simulator judges policies beside a service, not in it: whoever wants it includes it (6,300 lines more).
+set(apart trace/routing_rule trace/simulator trace/workload)
+list(TRANSFORM apart REPLACE "(.+)" "warmroute/\\1.hpp")
 set(faults "")
 foreach(header IN LISTS headers)
   file(READ ${INCLUDE}/${header} text)
   if(NOT header MATCHES "/detail/" AND NOT header STREQUAL "warmroute/warmroute.hpp"
-     AND NOT umbrella MATCHES "#include \"${header}\"")
+     AND NOT header IN_LIST apart AND NOT umbrella MATCHES "#include \"${header}\"")
     string(APPEND faults "  warmroute/warmroute.hpp does not include ${header}\n")
   endif()
   if(text MATCHES "#include *[<\"](absl|simdjson|boost|msgpack|zmq|hiredis|openssl|zlib)[^>\"]*")
