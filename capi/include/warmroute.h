@@ -387,7 +387,9 @@ typedef struct wr_policy {
   uint64_t seed; /* breaks exact ties */
   uint64_t version;
   int64_t shared_transfer_per_token_ns; /* loading one token's KV from a store that all replicas share */
-  uint64_t reserved[7];
+  uint32_t learn_rates; /* 1: replicas' rates follow observed times, from the declared ones on; 0: these are the truth */
+  uint32_t reserved0;
+  uint64_t reserved[6];
 } wr_policy;
 
 /** Fills the defaults. `struct_size` must be set: wr_policy p; p.struct_size = sizeof p; wr_policy_init(&p, NULL). since: 0.1.0 */
@@ -1298,10 +1300,11 @@ typedef struct wr_replica_statistics {
   uint32_t engine_prefix_unit;   /* WR_PREFIX_UNIT_..., of both; unknown until there were two readings */
   uint32_t engine_prefix_shared; /* 1: of all ranks of its page together */
   int64_t engine_prefix_at_ns; /* of the last reading */
-  uint64_t reserved[4];
+  double slowness; /* learned: 2 takes twice as long as replicas of equal declared rates */
+  uint64_t reserved[3];
 } wr_replica_statistics;
 #define WR_REPLICA_STATISTICS_INIT \
-  {sizeof(wr_replica_statistics), WR_HEALTH_UP, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0}}
+  {sizeof(wr_replica_statistics), WR_HEALTH_UP, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0}}
 
 typedef struct wr_pool_statistics {
   uint32_t struct_size;

@@ -61,6 +61,7 @@ wr_replica_statistics statistics_of(const ReplicaStatistics& r) noexcept {
   out.capacity_blocks = r.capacity_blocks;
   out.input_tokens = r.input_tokens;
   out.matched_tokens = r.matched_tokens;
+  out.slowness = r.slowness;
   if (const PrefixGains& engine = r.engine_prefix; engine.known) {
     out.engine_prefix_queries = engine.gained.queries;
     out.engine_prefix_hits = engine.gained.hits;

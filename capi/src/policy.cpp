@@ -43,6 +43,7 @@ Policy policy_of(const wr_policy& p) noexcept {
   out.seed = p.seed;
   out.version = p.version;
   out.shared_transfer_per_token = Nanos{p.shared_transfer_per_token_ns};
+  out.learn_rates = p.learn_rates != 0;
   return out;
 }
 
@@ -75,6 +76,7 @@ wr_policy policy_of(const Policy& p) noexcept {
   out.seed = p.seed;
   out.version = p.version;
   out.shared_transfer_per_token_ns = p.shared_transfer_per_token.value;
+  out.learn_rates = p.learn_rates;
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace warmroute {
 namespace {
@@ -150,6 +151,44 @@ void pools(Page& page, const RouterStatistics& s) {
   each("warmroute_expected_output_tokens", "Learned mean output.", &PoolStatistics::output_tokens);
 }
 
+// Kinds are numbered as they came: replicas of equal declared rates.
+void rates(Page& page, const RouterStatistics& s) {
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto&& sample) {
+    page.family(name, type, help);
+    for (const auto& pool : s.pools) {
+      for (std::size_t kind = 0; kind < pool.rates.size(); ++kind) sample(pool, std::to_string(kind), pool.rates[kind]);
+    }
+  };
+  each("warmroute_rate_seconds", "gauge",
+       "What a kind of hardware takes for a step at least, and for one more token, a thousand attention pairs, one "
+       "token "
+       "of context: as declared, and as decisions use it.",
+       [&](const PoolStatistics& pool, const std::string& kind, const LearnedRates& r) {
+         const auto rate = [&](std::string_view source, std::string_view what, std::int64_t value, double unit) {
+           page.sample()
+               .label("pool", pool.name)
+               .label("kind", kind)
+               .label("source", source)
+               .label("rate", what)
+               .value(static_cast<double>(value) / unit);
+         };
+         for (const auto& [source, values] : {std::pair{"declared", &r.declared}, std::pair{"used", &r.used}}) {
+           rate(source, "step", values->floor_ns, 1e9);
+           rate(source, "token", values->token_ps, 1e12);
+           rate(source, "kilopair", values->pair_ps, 1e9);
+           rate(source, "context_token", values->context_ps, 1e12);
+         }
+       });
+  each("warmroute_rates_learned", "gauge", "1 when decisions use learned rates: they explain the times that are seen.",
+       [&](const PoolStatistics& pool, const std::string& kind, const LearnedRates& r) {
+         page.sample().label("pool", pool.name).label("kind", kind).value(std::int64_t{r.learned});
+       });
+  each("warmroute_rate_samples_total", "counter", "Observed times that the rates were learned from.",
+       [&](const PoolStatistics& pool, const std::string& kind, const LearnedRates& r) {
+         page.sample().label("pool", pool.name).label("kind", kind).value(r.samples);
+       });
+}
+
 void replicas(Page& page, const RouterStatistics& s) {
   const auto each = [&](std::string_view name, std::string_view help, auto&& get) {
     page.family(name, "gauge", help);
@@ -178,6 +217,8 @@ void replicas(Page& page, const RouterStatistics& s) {
        [](const auto& r) { return std::int64_t{r.reported}; });
   each("warmroute_replica_capacity_blocks", "Effective capacity of that model.",
        [](const auto& r) { return r.capacity_blocks; });
+  each("warmroute_replica_slowness", "Learned: how much longer it takes than replicas of equal declared rates.",
+       [](const auto& r) { return r.slowness; });
 }
 
 template <class Sample>
@@ -240,6 +281,7 @@ void append_prometheus(const RouterStatistics& statistics, std::string& out) {
   times(page, statistics);
   events(page, statistics);
   pools(page, statistics);
+  rates(page, statistics);
   replicas(page, statistics);
   hit_ratios(page, statistics);
 }

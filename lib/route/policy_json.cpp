@@ -128,6 +128,7 @@ constexpr Member kMembers[]{
      write_ms<&Policy::disk_transfer_per_token>},
     {"shared_transfer_per_token_ms", "milliseconds", read_ms<&Policy::shared_transfer_per_token>,
      write_ms<&Policy::shared_transfer_per_token>},
+    {"learn_rates", "true or false", read_bool<&Policy::learn_rates>, write_bool<&Policy::learn_rates>},
     {"ring_key", "prefix or session_or_prefix", read_enum<&Policy::ring_key, kRingKeyNames>,
      write_enum<&Policy::ring_key, kRingKeyNames>},
     {"ring_key_tokens", "an integer", read_integer<&Policy::ring_key_tokens>, write_integer<&Policy::ring_key_tokens>},

@@ -72,6 +72,7 @@ constexpr std::array kKnobs{
     plain<&Policy::route_when_all_down>("route_when_all_down"),
     plain<&Policy::seed>("seed"),
     plain<&Policy::version>("version"),
+    plain<&Policy::learn_rates>("learn_rates"),
 };
 
 Policy changed(Policy policy, const py::kwargs& knobs) {
@@ -123,7 +124,7 @@ Policy make(A algorithm, double beta, double gamma, double delta, double hot, st
             std::uint32_t block_size, std::uint64_t hash_seed, I isolation, std::int64_t capacity_tokens,
             std::int64_t residency_ttl_ns, std::int64_t lease_ns, std::int64_t session_ttl_ns,
             std::int64_t signals_max_age_ns, S stale_signals, bool route_when_all_down, std::uint64_t seed,
-            std::uint64_t version) {
+            std::uint64_t version, bool learn_rates) {
   const Policy policy{algorithm,
                       beta,
                       gamma,
@@ -150,7 +151,8 @@ Policy make(A algorithm, double beta, double gamma, double delta, double hot, st
                       stale_signals,
                       route_when_all_down,
                       seed,
-                      version};
+                      version,
+                      learn_rates};
   check(validate(policy));
   return policy;
 }
@@ -178,7 +180,7 @@ void bind_properties(py::class_<Policy>& c) {
         py::arg("signals_max_age_ns") = d.signals_max_age.value,
         py::arg_v("stale_signals", S{d.stale_signals}, "'ignore'"),
         py::arg("route_when_all_down") = d.route_when_all_down, py::arg("seed") = d.seed,
-        py::arg("version") = d.version);
+        py::arg("version") = d.version, py::arg("learn_rates") = d.learn_rates);
   c.def_readonly("algorithm", &Policy::algorithm, "How a replica is picked.")
       .def_readonly("beta", &Policy::beta, "What a miss costs those who come later, as a multiple of its prefill time.")
       .def_readonly("gamma", &Policy::gamma, "Share of a prefill's time by which it stalls each request running there.")
@@ -220,7 +222,9 @@ void bind_properties(py::class_<Policy>& c) {
       .def_readonly("stale_signals", &Policy::stale_signals, "What stale signals mean.")
       .def_readonly("route_when_all_down", &Policy::route_when_all_down, "Try a replica all the same when none is up.")
       .def_readonly("seed", &Policy::seed, "Breaks exact ties; equal seeds and calls give equal decisions.")
-      .def_readonly("version", &Policy::version, "The operator's number, shown in statistics.");
+      .def_readonly("version", &Policy::version, "The operator's number, shown in statistics.")
+      .def_readonly("learn_rates", &Policy::learn_rates,
+                    "Replicas' rates follow observed times, from the declared ones on.");
 }
 
 }  // namespace

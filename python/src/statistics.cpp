@@ -54,7 +54,18 @@ py::dict replica(const ReplicaStatistics& r) {
   out["reported"] = r.reported;
   out["input_tokens"] = r.input_tokens;
   out["matched_tokens"] = r.matched_tokens;
+  out["slowness"] = r.slowness;
   out["engine_prefix"] = gains.known ? py::object(engine) : py::object(py::none());
+  return out;
+}
+
+py::dict rates(const Rates& r) {
+  py::dict out;
+  out["floor_ns"] = r.floor_ns;
+  out["token_ps"] = r.token_ps;
+  out["pair_ps"] = r.pair_ps;
+  out["context_ps"] = r.context_ps;
+  out["overhead_ns"] = r.overhead_ns;
   return out;
 }
 
@@ -68,6 +79,16 @@ py::dict pool(const PoolStatistics& p) {
   out["bytes_per_token"] = p.bytes_per_token;
   out["output_tokens"] = p.output_tokens;
   out["shared_blocks"] = p.shared_blocks;
+  py::list kinds;
+  for (const LearnedRates& kind : p.rates) {
+    py::dict entry;
+    entry["declared"] = rates(kind.declared);
+    entry["used"] = rates(kind.used);
+    entry["learned"] = kind.learned;
+    entry["samples"] = kind.samples;
+    kinds.append(entry);
+  }
+  out["rates"] = kinds;
   return out;
 }
 

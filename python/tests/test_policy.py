@@ -40,6 +40,7 @@ CHANGES = {
     "route_when_all_down": False,
     "seed": 4,
     "version": 9,
+    "learn_rates": False,
 }
 
 

@@ -97,7 +97,15 @@ from ._metrics import (
     read_engine_metrics,
 )
 from ._router import Columns, CostTerm, Prompt, RequestKeywords, Router
-from ._statistics import LoadReading, PoolStatistics, PrefixGains, ReplicaStatistics, RouterStatistics, TtftStatistics
+from ._statistics import (
+    LearnedRates,
+    LoadReading,
+    PoolStatistics,
+    PrefixGains,
+    ReplicaStatistics,
+    RouterStatistics,
+    TtftStatistics,
+)
 from ._ticket import Ticket, outcome_of
 
 __all__ = [
@@ -136,6 +144,7 @@ __all__ = [
     "KvSourceState",
     "KvSourceStatus",
     "KvSubscriber",
+    "LearnedRates",
     "LoadReading",
     "LogLevel",
     "Match",

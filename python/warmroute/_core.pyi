@@ -490,7 +490,7 @@ class Policy:
         ...
     def __hash__(self) -> int:
         ...
-    def __init__(self, *, algorithm: Algorithm | str = 'cost', beta: typing.SupportsFloat | typing.SupportsIndex = 1.0, gamma: typing.SupportsFloat | typing.SupportsIndex = 0.045, delta: typing.SupportsFloat | typing.SupportsIndex = 0.5, hot: typing.SupportsFloat | typing.SupportsIndex = 2.0, session_bonus_ns: typing.SupportsIndex = 20000000, host_transfer_per_token_ns: typing.SupportsIndex = 2000, disk_transfer_per_token_ns: typing.SupportsIndex = 10000, shared_transfer_per_token_ns: typing.SupportsIndex = 20000, ring_key: RingKey | str = 'prefix', ring_key_tokens: typing.SupportsIndex = 1024, ring_points: typing.SupportsIndex = 256, ring_seed: typing.SupportsIndex = 0, routers: typing.SupportsIndex = 1, bound_factor: typing.SupportsFloat | typing.SupportsIndex = 1.5, block_size: typing.SupportsIndex = 16, hash_seed: typing.SupportsIndex = 1337, isolation: Isolation | str = 'salt', capacity_tokens: typing.SupportsIndex = 400000, residency_ttl_ns: typing.SupportsIndex = 0, lease_ns: typing.SupportsIndex = 600000000000, session_ttl_ns: typing.SupportsIndex = 3600000000000, signals_max_age_ns: typing.SupportsIndex = 2000000000, stale_signals: StaleSignals | str = 'ignore', route_when_all_down: bool = True, seed: typing.SupportsIndex = 0, version: typing.SupportsIndex = 0) -> None:
+    def __init__(self, *, algorithm: Algorithm | str = 'cost', beta: typing.SupportsFloat | typing.SupportsIndex = 1.0, gamma: typing.SupportsFloat | typing.SupportsIndex = 0.045, delta: typing.SupportsFloat | typing.SupportsIndex = 0.5, hot: typing.SupportsFloat | typing.SupportsIndex = 2.0, session_bonus_ns: typing.SupportsIndex = 20000000, host_transfer_per_token_ns: typing.SupportsIndex = 2000, disk_transfer_per_token_ns: typing.SupportsIndex = 10000, shared_transfer_per_token_ns: typing.SupportsIndex = 20000, ring_key: RingKey | str = 'prefix', ring_key_tokens: typing.SupportsIndex = 1024, ring_points: typing.SupportsIndex = 256, ring_seed: typing.SupportsIndex = 0, routers: typing.SupportsIndex = 1, bound_factor: typing.SupportsFloat | typing.SupportsIndex = 1.5, block_size: typing.SupportsIndex = 16, hash_seed: typing.SupportsIndex = 1337, isolation: Isolation | str = 'salt', capacity_tokens: typing.SupportsIndex = 400000, residency_ttl_ns: typing.SupportsIndex = 0, lease_ns: typing.SupportsIndex = 600000000000, session_ttl_ns: typing.SupportsIndex = 3600000000000, signals_max_age_ns: typing.SupportsIndex = 2000000000, stale_signals: StaleSignals | str = 'ignore', route_when_all_down: bool = True, seed: typing.SupportsIndex = 0, version: typing.SupportsIndex = 0, learn_rates: bool = True) -> None:
         ...
     def __repr__(self) -> str:
         ...
@@ -565,6 +565,11 @@ class Policy:
     def isolation(self) -> Isolation:
         """
         What keeps tenants apart.
+        """
+    @property
+    def learn_rates(self) -> bool:
+        """
+        Replicas' rates follow observed times, from the declared ones on.
         """
     @property
     def lease_ns(self) -> int:

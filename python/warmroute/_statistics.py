@@ -51,7 +51,8 @@ class ReplicaStatistics:
     """One replica. reported: its engine sends events, and nothing is believed beside them.
 
     input_tokens: of requests whose prefill ended there; matched_tokens: of those, believed to be in its cache when they were
-    routed. engine_prefix: the same as its engine counts it; None until there were two readings.
+    routed. engine_prefix: the same as its engine counts it; None until there were two readings. slowness: learned, 2 takes twice
+    as long as replicas of equal declared rates.
     """
 
     replica: int
@@ -65,12 +66,29 @@ class ReplicaStatistics:
     reported: bool
     input_tokens: int
     matched_tokens: int
+    slowness: float
     engine_prefix: PrefixGains | None
 
 
 @dataclasses.dataclass(frozen=True)
+class LearnedRates:
+    """Replicas of equal declared rates. used: by decisions, by the names of Rates; learned: they are no longer the declared ones.
+
+    samples: observed times.
+    """
+
+    declared: Mapping[str, int]
+    used: Mapping[str, int]
+    learned: bool
+    samples: int
+
+
+@dataclasses.dataclass(frozen=True)
 class PoolStatistics:
-    """One pool's index. bytes_per_token, output_tokens: learned means. shared_blocks: in the store that all replicas share."""
+    """One pool's index. bytes_per_token, output_tokens: learned means. shared_blocks: in the store that all replicas share.
+
+    rates: by kind of hardware.
+    """
 
     name: str
     blocks: int
@@ -80,6 +98,7 @@ class PoolStatistics:
     bytes_per_token: float
     output_tokens: float
     shared_blocks: int
+    rates: tuple[LearnedRates, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,11 +145,17 @@ def _replica_from(raw: dict[str, Any]) -> ReplicaStatistics:
     return ReplicaStatistics(**values)
 
 
+def _pool_from(raw: dict[str, Any]) -> PoolStatistics:
+    values = dict(raw)
+    values["rates"] = tuple(LearnedRates(**kind) for kind in raw["rates"])
+    return PoolStatistics(**values)
+
+
 def statistics_from(raw: dict[str, Any]) -> RouterStatistics:
     """From the extension's nested dict."""
     values = dict(raw)
     values["observed_ttft"] = TtftStatistics(**raw["observed_ttft"])
     values["predicted_ttft"] = TtftStatistics(**raw["predicted_ttft"])
-    values["pools"] = tuple(PoolStatistics(**pool) for pool in raw["pools"])
+    values["pools"] = tuple(_pool_from(pool) for pool in raw["pools"])
     values["replicas"] = tuple(_replica_from(replica) for replica in raw["replicas"])
     return RouterStatistics(**values)

@@ -122,7 +122,9 @@ AT(wr_policy, route_when_all_down, 156);
 AT(wr_policy, seed, 160);
 AT(wr_policy, version, 168);
 AT(wr_policy, shared_transfer_per_token_ns, 176);
-AT(wr_policy, reserved, 184);
+AT(wr_policy, learn_rates, 184);
+AT(wr_policy, reserved0, 188);
+AT(wr_policy, reserved, 192);
 
 SIZE(wr_router_options, 104);
 AT(wr_router_options, struct_size, 0);
@@ -539,7 +541,8 @@ AT(wr_replica_statistics, engine_prefix_hits, 120);
 AT(wr_replica_statistics, engine_prefix_unit, 128);
 AT(wr_replica_statistics, engine_prefix_shared, 132);
 AT(wr_replica_statistics, engine_prefix_at_ns, 136);
-AT(wr_replica_statistics, reserved, 144);
+AT(wr_replica_statistics, slowness, 144);
+AT(wr_replica_statistics, reserved, 152);
 
 SIZE(wr_pool_statistics, 88);
 AT(wr_pool_statistics, struct_size, 0);

@@ -208,6 +208,7 @@ TEST(CDefaults, NoMemberOfAPolicyIsLostOnTheWayThereAndBack) {
   p.host_transfer_per_token = Nanos{7};
   p.disk_transfer_per_token = Nanos{8};
   p.shared_transfer_per_token = Nanos{81};
+  p.learn_rates = false;
   p.ring_key = RingKey::session_or_prefix;
   p.ring_key_tokens = 9;
   p.ring_points = 10;

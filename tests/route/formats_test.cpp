@@ -152,6 +152,9 @@ TEST_F(FormatsTest, PrometheusPageHasEachFamilyOnceAndEscapesNames) {
   EXPECT_NE(page.find("warmroute_ttft_observed_seconds_bucket{le=\"0.05\"} 0\n"), std::string::npos);
   EXPECT_NE(page.find("warmroute_ttft_observed_seconds_count 1\n"), std::string::npos);
   EXPECT_NE(page.find("warmroute_outcomes_total{outcome=\"finished\"} 1\n"), std::string::npos);
+  EXPECT_NE(page.find("kind=\"0\",source=\"used\",rate=\"token\"} 2.4"), std::string::npos) << page;
+  EXPECT_NE(page.find("warmroute_replica_slowness{replica=\"b\",dp_rank=\"1\",pool=\"\"} 1\n"), std::string::npos)
+      << page;
 }
 
 }  // namespace

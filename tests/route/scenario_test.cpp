@@ -203,7 +203,8 @@ TEST_P(TenTurns, AreExplainedInMilliseconds) {
     const std::int64_t input = static_cast<std::int64_t>(i + 1) * 2'000;
     const auto chosen = std::find_if(e.candidates.begin(), e.candidates.end(), [](const auto& c) { return c.chosen; });
     ASSERT_NE(chosen, e.candidates.end());
-    EXPECT_EQ(chosen->cost.prefill, rates.prefill_ns(input) - rates.prefill_ns(chosen->cached_tokens[0]));
+    const auto prefill = static_cast<double>(rates.prefill_ns(input) - rates.prefill_ns(chosen->cached_tokens[0]));
+    EXPECT_NEAR(static_cast<double>(chosen->cost.prefill), prefill, 0.05 * prefill);  // at learned rates
     EXPECT_GT(chosen->cached_tokens[0], input - 2'000 - 17);
     char text[32];
     std::snprintf(text, sizeof text, "to prefill in %.3f ms", static_cast<double>(chosen->cost.prefill) / 1e6);

@@ -57,6 +57,15 @@ struct ReplicaStatistics {
   std::int64_t input_tokens = 0;      ///< of requests whose prefill ended there
   std::int64_t matched_tokens = 0;    ///< of those, believed to be in its cache when they were routed
   PrefixGains engine_prefix{};        ///< the same as its engine counts it, requests of others included
+  double slowness = 1;  ///< learned: 2 takes twice as long as replicas of equal declared rates; used from 1.17 on
+};
+
+/// One kind of hardware in a pool: replicas of equal declared rates.
+struct LearnedRates {
+  Rates declared;
+  Rates used;                 ///< by decisions: as declared until what was learned explains what is seen
+  bool learned = false;       ///< it does
+  std::uint64_t samples = 0;  ///< observed times
 };
 
 struct PoolStatistics {
@@ -68,6 +77,7 @@ struct PoolStatistics {
   double bytes_per_token = 0;       ///< learned
   double output_tokens = 0;         ///< learned mean
   std::uint64_t shared_blocks = 0;  ///< in the store that all replicas share, as events say
+  std::vector<LearnedRates> rates;  ///< by kind of hardware, kinds that left included
 };
 
 struct RouterStatistics {

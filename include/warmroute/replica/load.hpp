@@ -107,11 +107,15 @@ struct alignas(64) MatchBook {
 /// One replica's books. Atomics of one cache line: scoring reads exactly this line per replica.
 /// threads: any. Own dispatches since an engine's snapshot are always in here.
 struct alignas(64) LoadBook {
-  std::atomic<std::int64_t> requests{0};          ///< in flight
-  std::atomic<std::int64_t> pending_tokens{0};    ///< uncached input tokens whose first token has not come
-  std::atomic<std::int64_t> pending_ns{0};        ///< the same as prefill time at the replica's rates
-  std::atomic<std::int64_t> context_tokens{0};    ///< input tokens of the requests in flight
-  std::atomic<std::int64_t> decoding{0};          ///< in flight with first token out
+  static constexpr std::int32_t kAsItsKind = 1'024;
+
+  std::atomic<std::int64_t> requests{0};        ///< in flight
+  std::atomic<std::int64_t> pending_tokens{0};  ///< uncached input tokens whose first token has not come
+  std::atomic<std::int64_t> pending_ns{0};      ///< the same as prefill time at the replica's rates
+  std::atomic<std::int64_t> context_tokens{0};  ///< input tokens of the requests in flight
+  std::atomic<std::int32_t> decoding{0};        ///< in flight with first token out
+  std::atomic<std::int32_t> slowness{
+      kAsItsKind};  ///< learned, against replicas of equal rates; 2 * kAsItsKind: half as quick
   std::atomic<std::int32_t> foreign_requests{0};  ///< what the engine reported beyond this router's own, at signal time
   std::atomic<std::int32_t> foreign_waiting{0};   ///< of those, in its queue
   std::atomic<std::int64_t> signals_at{0};        ///< ns; 0 = never

@@ -88,6 +88,7 @@ class ReplicaTable {
     books_[slot].foreign_requests.store(0, std::memory_order_relaxed);
     books_[slot].foreign_waiting.store(0, std::memory_order_relaxed);
     books_[slot].signals_at.store(0, std::memory_order_relaxed);
+    books_[slot].slowness.store(LoadBook::kAsItsKind, std::memory_order_relaxed);
     const ReplicaId id{slot, s.generation};
     change([&](ReplicaView& view) {
       const auto at = std::lower_bound(view.rows.begin(), view.rows.end(), slot,

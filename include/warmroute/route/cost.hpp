@@ -14,6 +14,9 @@
 /// 0.9 and 2.5 times as high at 1.1, since whoever holds long prompts is waited for. hot 2 keeps 50 agents with one prompt at 1.05x the mean
 /// on the busiest of 8 replicas (1: 1.35x); without the rebate all of them stay on one.
 ///
+/// F, a, b and k are learned (detail/learned_rates.hpp), P also per replica. Its own decode is not priced by that: with two of eight at half
+/// speed, utilisation 0.7, TTFT is 10 % and E2E 10 % higher with it, since the rest are then given more than they can do.
+///
 /// All terms are integers in nanoseconds: no libm, no floating point, equal inputs give equal costs on every machine.
 #pragma once
 
@@ -76,6 +79,7 @@ struct CostReplica {
   std::int64_t pending_ns = 0;
   std::int64_t context_tokens = 0;
   std::int64_t prior_milli = 0;  ///< how likely others' requests left it here what this router does not know of
+  std::int64_t slowness = LoadBook::kAsItsKind;  ///< multiplies its prefill (LoadBook)
   bool session_here = false;
 };
 
@@ -124,20 +128,26 @@ inline std::int64_t decode_ns(const CostWeights& w, const CostRequest& q, const 
   return std::min(step, kMaxStepNs) * std::min(q.output_tokens, kMaxOutput) / 1'000 * w.delta;
 }
 
+/// Exactly `ns` for a replica that is as quick as its kind, never less for a slower one.
+inline std::int64_t slowed(std::int64_t ns, std::int64_t slowness) noexcept {
+  return ns + ns / LoadBook::kAsItsKind * (slowness - LoadBook::kAsItsKind);
+}
+
 /// `whole_prefill_ns` is rates.prefill_ns(q.input_tokens), computed once per kind of hardware.
 /// cost: a few multiplications; the shared steps only where there are any. alloc: none.
 inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates& rates, std::int64_t whole_prefill_ns,
                          const CostReplica& r) noexcept {
   CostTerms t;
   const std::int64_t requests = std::min(r.requests, kMaxRequests);
-  const std::int64_t prefill = r.cached_tokens == 0
-                                   ? whole_prefill_ns
-                                   : std::max<std::int64_t>(0, whole_prefill_ns - rates.prefill_ns(r.cached_tokens));
+  std::int64_t prefill = r.cached_tokens == 0
+                             ? whole_prefill_ns
+                             : std::max<std::int64_t>(0, whole_prefill_ns - rates.prefill_ns(r.cached_tokens));
+  if (r.slowness != LoadBook::kAsItsKind) prefill = slowed(prefill, r.slowness);
   t.wait = r.pending_ns;
   t.prefill = prefill;
   t.miss = prefill * w.one_plus_beta / 1'000;
   if (w.hot > 0 && !q.shared.empty()) {
-    t.rebate = hot_rebate_ns(q, rates, r.cached_tokens, w.hot) * w.one_plus_beta / 1'000;
+    t.rebate = slowed(hot_rebate_ns(q, rates, r.cached_tokens, w.hot), r.slowness) * w.one_plus_beta / 1'000;
   }
   t.stall = prefill / 1'000 * w.gamma * requests;
   t.decode = decode_ns(w, q, rates, requests, r.context_tokens);

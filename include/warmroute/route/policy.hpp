@@ -103,6 +103,9 @@ struct Policy {
   std::uint64_t seed = 0;     ///< breaks exact ties; equal seeds and equal calls give equal decisions
   std::uint64_t version = 0;  ///< the operator's number, shown in statistics
 
+  bool learn_rates =
+      true;  ///< replicas' rates follow observed times, from the declared ones on; false: these are the truth
+
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 

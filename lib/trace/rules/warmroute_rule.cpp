@@ -1,7 +1,9 @@
 // The real router under the virtual clock: the same calls that a proxy makes, in the same order.
+#include <array>
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "trace/rules/options.hpp"
 #include "warmroute/route/policy_json.hpp"
 #include "warmroute/route/router.hpp"
@@ -16,6 +18,8 @@ class WarmrouteRule final : public RoutingRule {
   explicit WarmrouteRule(const RuleSetting& setting) : setting_(setting), router_(options(setting)) {
     ids_.resize(setting.max_replicas);
   }
+  /// Declared rates are the profile's times these: F, a, b, k.
+  void declare(const std::array<double, 4>& factors) { factors_ = factors; }
   Status set_policy(Policy policy) {
     policy.block_size = static_cast<std::uint32_t>(setting_.block_tokens);
     policy.seed = setting_.seed;
@@ -80,7 +84,11 @@ class WarmrouteRule final : public RoutingRule {
     ReplicaSpec spec;
     spec.name = "replica-" + std::to_string(replica);
     const HardwareProfile& hw = setting_.hardware;
-    spec.rates = {hw.floor_ps / 1'000, hw.per_token_ps, hw.per_pair_ps, hw.per_context_ps, hw.overhead_ps / 1'000};
+    const auto times = [this](std::int64_t rate, std::size_t which) {
+      return static_cast<std::int64_t>(static_cast<double>(rate) * factors_[which]);
+    };
+    spec.rates = {times(hw.floor_ps / 1'000, 0), times(hw.per_token_ps, 1), times(hw.per_pair_ps, 2),
+                  times(hw.per_context_ps, 3), times(hw.overhead_ps / 1'000, 0)};
     spec.capacity_tokens = setting_.capacity_blocks * setting_.block_tokens;
     const auto id = router_.add_replica(std::move(spec), at(now_us));
     ids_[replica] = id ? *id : kNoReplica;
@@ -109,6 +117,7 @@ class WarmrouteRule final : public RoutingRule {
   }
 
   RuleSetting setting_;
+  std::array<double, 4> factors_{1, 1, 1, 1};
   Router router_;
   std::vector<ReplicaId> ids_;
   std::vector<Ticket> tickets_;  // by request
@@ -118,11 +127,27 @@ class WarmrouteRule final : public RoutingRule {
 std::string policy_members(const RuleSpec& spec) {
   std::string json = "{";
   for (const auto& [name, value] : spec.options) {
+    if (name == "rates") continue;
     double number = 0;
     const bool plain = absl::SimpleAtod(value, &number) || value == "true" || value == "false";
     json += (json.size() > 1 ? ",\"" : "\"") + name + "\":" + (plain ? value : "\"" + value + "\"");
   }
   return json + "}";
+}
+
+// "rates=4" or, each by itself, "rates=4/0.25/1/1".
+bool read_factors(const RuleSpec& spec, std::array<double, 4>& factors) {
+  for (const auto& [name, value] : spec.options) {
+    if (name != "rates") continue;
+    const std::vector<std::string> texts = absl::StrSplit(value, '/');
+    if (texts.size() != 1 && texts.size() != factors.size()) return false;
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      double& factor = factors[i];
+      if (!absl::SimpleAtod(texts[texts.size() == 1 ? 0 : i], &factor) || !(factor >= 0.01 && factor <= 100))
+        return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -133,6 +158,11 @@ Result<RulePtr> make_warmroute_rule(const RuleSpec& spec, const RuleSetting& set
   auto changed = policy_from_json(policy_members(spec), policy);
   if (!changed) return Error{Code::invalid_argument, "rule warmroute: " + changed.error().message, kNoOffset};
   auto rule = std::make_unique<WarmrouteRule>(setting);
+  std::array<double, 4> factors{1, 1, 1, 1};
+  if (!read_factors(spec, factors))
+    return Error{Code::invalid_argument, "rule warmroute: rates must be one factor, or four of F/a/b/k, in 0.01..100",
+                 kNoOffset};
+  rule->declare(factors);
   if (const Status set = rule->set_policy(*changed); !set) return set.error();
   return RulePtr{std::move(rule)};
 }

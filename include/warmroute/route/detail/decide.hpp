@@ -9,15 +9,20 @@
 namespace warmroute::detail {
 
 /// What a replica that holds nothing of the prompt by itself costs by this router's own books: exactly, or less where the engine told of other
-/// routers' requests, which only add to it. Once the best few are known, most of a large fleet ends at this one comparison, and
-/// nothing that could win is skipped: 4 of 1,024 replicas and some twenty on the way to them are priced in full.
+/// routers' requests or the replica is slower than its kind, which only add to it; one that is quicker is always priced. Once the best few are
+/// known, most of a large fleet ends at this one comparison, and nothing that could win is skipped: 4 of 1,024 replicas and some twenty on
+/// the way to them are priced in full.
 inline std::int64_t cold_cost_at_least(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
   const Scratch::Cold& cold = scratch.cold[c.hardware];
   const std::int64_t requests = std::min(c.book->requests.load(relaxed), kMaxRequests);
   return c.book->pending_at(p.now.value) + cold.fixed_ns + cold.stall_ns * requests +
-         decode_ns(p.topology->weights, p.cost, p.pool->hardware[c.hardware], requests,
+         decode_ns(p.topology->weights, p.cost, scratch.rates[c.hardware], requests,
                    c.book->context_tokens.load(relaxed));
+}
+
+inline bool quicker(const Candidate& c) noexcept {
+  return c.book->slowness.load(std::memory_order_relaxed) < LoadBook::kAsItsKind;
 }
 
 /// cost: one cache line of books and one match per eligible candidate.
@@ -29,7 +34,7 @@ inline void rank_by_cost(const Prepared& p, const Scratch& scratch, Ranking& ran
     const bool cold = c.id.slot >= match.size() || match[c.id.slot] == 0;
     const bool home = c.id.slot == p.homes[0] || c.id.slot == p.homes[1];
     if (cold && !home && c.id.slot != session_slot && ranking.full() &&
-        ranking.beyond(cold_cost_at_least(p, scratch, c)))
+        ranking.beyond(cold_cost_at_least(p, scratch, c)) && (!p.apart || !quicker(c)))
       continue;
     const CostReplica reading = cost_replica(p, scratch, c);
     const std::int64_t total = cost_terms(p, scratch, c, reading).total;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "warmroute/detail/epoch.hpp"
+#include "warmroute/observe/statistics.hpp"
 #include "warmroute/prefix/index.hpp"
 #include "warmroute/prefix/residency.hpp"
 #include "warmroute/prefix/slot_residency.hpp"
@@ -20,6 +21,7 @@
 #include "warmroute/route/detail/inflight_prefixes.hpp"
 #include "warmroute/route/detail/placement_queue.hpp"
 #include "warmroute/route/detail/prediction.hpp"
+#include "warmroute/route/detail/replica_pace.hpp"
 #include "warmroute/route/detail/shared_store.hpp"
 #include "warmroute/route/detail/ticket_table.hpp"
 #include "warmroute/route/policy.hpp"
@@ -114,7 +116,8 @@ struct PoolState {
         shared(domain, index_bytes / 4),
         hot(hot_entries),
         queue(queue_size),
-        caches(max_replicas) {}
+        caches(max_replicas),
+        paces(max_replicas) {}
 
   std::string name;
   PrefixIndex index;
@@ -133,6 +136,41 @@ struct PoolState {
   PlacementQueue queue;
   std::vector<ModelledCache> caches;    // by slot
   std::vector<BlockHash> removed_path;  // working memory of events, under `placing`
+
+  std::atomic<bool> apart{false};  // some replica is, or was until the last `advance`, slower or quicker than its kind
+  std::vector<ReplicaPace> paces;  // by slot
+  std::vector<std::unique_ptr<RateLearner>>
+      learners;  // of kinds of hardware, under the router's `control_`; never freed
+
+  [[nodiscard]] std::vector<LearnedRates> learned_rates() const {
+    std::vector<LearnedRates> out;
+    for (const auto& l : learners) {
+      out.push_back({l->declared(), l->rates(), l->trusted(), static_cast<std::uint64_t>(l->samples())});
+    }
+    return out;
+  }
+  /// The learner of each of these rates. One that stands for a kind that left is kept for its return, until there are as many as replicas
+  /// could need. alloc: for a new kind.
+  [[nodiscard]] std::vector<RateLearner*> learners_of(const std::vector<Rates>& kinds) {
+    std::vector<RateLearner*> out(kinds.size());
+    const auto declared_as = [](const Rates& rates) {
+      return [&rates](const auto& l) { return l->declared() == rates; };
+    };
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+      auto found = std::find_if(learners.begin(), learners.end(), declared_as(kinds[k]));
+      if (found == learners.end() && learners.size() >= caches.size()) {
+        found = std::find_if(learners.begin(), learners.end(), [&](const auto& l) {
+          return std::find(kinds.begin(), kinds.end(), l->declared()) == kinds.end();
+        });
+        (*found)->declare(kinds[k]);
+      } else if (found == learners.end()) {
+        found = learners.insert(found, std::make_unique<RateLearner>());
+        (*found)->declare(kinds[k]);
+      }
+      out[k] = found->get();
+    }
+    return out;
+  }
 
   /// returns: learned canonical bytes per token, in thousandths, within 0.25..64.
   [[nodiscard]] std::int64_t bytes_per_token() const noexcept {

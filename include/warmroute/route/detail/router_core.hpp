@@ -69,9 +69,11 @@ class RouterCore {
   const PoolView* pool_of(const Topology& topology, const Request& r) const;
   Nanos clamp(Nanos now);
   Nanos clamped(Nanos now) const noexcept;
-  Ticket book(const Prepared& p, const Request& r, const Decision& d, Nanos now);
+  Ticket book(const Prepared& p, const Request& r, const Decision& d, const Scratch& scratch, Nanos now);
+  static PaceNote pace_note(const Prepared& p, const Candidate& c, const Decision& d) noexcept;
   void release_load(const TicketSlot& slot, TicketPhase was) noexcept;
   void note_match(const TicketSlot& slot) noexcept;
+  static void note_apart(PoolState& pool, const LoadBook& book) noexcept;
   void learn(const TicketSlot& slot, const UsageCounts& usage) noexcept;
   void compare_cached(TicketSlot& slot, const UsageCounts& usage, Nanos now);
   void enqueue(PoolState& pool, std::uint32_t ticket_index, std::uint64_t note, Nanos now);
@@ -171,7 +173,7 @@ inline Decision RouterCore::route(const Request& request, Nanos now) {
   d.verdict = prepare(p, topology, request, now, sequence, sessions_, options_.max_path_blocks, scratch, guard, pool);
   if (d.verdict == Verdict::routed) {
     d = decide(p, request, scratch);
-    d.ticket = book(p, request, d, now);
+    d.ticket = book(p, request, d, scratch, now);
     if (d.ticket == kNoTicket) {
       d = Decision{};
       d.verdict = Verdict::ticket_table_full;
@@ -197,7 +199,8 @@ inline Decision RouterCore::peek(const Request& request, Nanos now) const {
 
 // Fills a ticket, books its load, remembers the session, and hands the placement on. The guard of the caller is still held, so
 // the slot of the replica cannot get a new tenant meanwhile.
-inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decision& d, Nanos now) {
+inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decision& d, const Scratch& scratch,
+                               Nanos now) {
   const std::uint32_t index = tickets_.acquire();
   if (index == TicketTable::kFull) return kNoTicket;
   TicketSlot& slot = tickets_.at(index);
@@ -209,10 +212,12 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
   slot.uncached_tokens = p.input_tokens - slot.cached_tokens;
   slot.pending_ns = d.expected_prefill.value;
   slot.expected_wait_ns = d.expected_wait.value;
-  const ReplicaSpec& spec = *p.pool->candidates[p.pool->by_slot[d.replica.slot]].spec;
-  const Rates& rates = spec.rates;
-  slot.keeps_slots = spec.cache_kind == CacheKind::slots;
-  slot.saved_ns = rates.prefill_ns(p.input_tokens) - d.expected_prefill.value;
+  const Candidate& chosen = p.pool->candidates[p.pool->by_slot[d.replica.slot]];
+  slot.keeps_slots = chosen.spec->cache_kind == CacheKind::slots;
+  const std::int64_t slowness = p.apart ? chosen.book->slowness.load(std::memory_order_relaxed) : LoadBook::kAsItsKind;
+  slot.saved_ns =
+      std::max<std::int64_t>(0, slowed(scratch.whole_prefill_ns[chosen.hardware], slowness) - d.expected_prefill.value);
+  slot.pace = pace_note(p, chosen, d);
   slot.prompt_bytes = r.prompt_bytes;
   slot.routed_at = now.value;
   slot.lease_ns = p.topology->policy.lease.value;
@@ -223,7 +228,10 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
   LoadBook& book = table_.book(d.replica.slot);
   constexpr auto relaxed = std::memory_order_relaxed;
   const std::int64_t there = book.requests.fetch_add(1, relaxed);
-  if (there == book.decoding.load(relaxed)) book.prefill_since.store(now.value, relaxed);  // no prompt before this one
+  const std::int64_t decoding = book.decoding.load(relaxed);
+  slot.pace.alone = there == decoding;
+  slot.pace.beside_decodes = decoding > 0;
+  if (there == decoding) book.prefill_since.store(now.value, relaxed);  // no prompt before this one
   book.pending_tokens.fetch_add(slot.uncached_tokens, relaxed);
   book.pending_ns.fetch_add(slot.pending_ns, relaxed);
   book.context_tokens.fetch_add(slot.input_tokens, relaxed);
@@ -247,6 +255,19 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
   const Ticket ticket = tickets_.publish(index);
   if (placed) enqueue(pool, index, index, now);
   return ticket;
+}
+
+inline PaceNote RouterCore::pace_note(const Prepared& p, const Candidate& c, const Decision& d) noexcept {
+  PaceNote note;
+  if (!p.topology->policy.learn_rates) return note;
+  note.learner = p.pool->learners[c.hardware];
+  note.generation = note.learner->generation();
+  note.kilopairs = kilopairs_of(p.input_tokens, d.total_cached().value);
+  const CostWeights& w = p.topology->weights;
+  const auto tokens = [&](Tier tier) { return d.cached_tokens[static_cast<std::size_t>(tier)].value; };
+  note.transfer_ns = tokens(Tier::host) * w.host_transfer_ns + tokens(Tier::disk) * w.disk_transfer_ns +
+                     tokens(Tier::shared) * w.shared_transfer_ns;
+  return note;
 }
 
 inline void RouterCore::enqueue(PoolState& pool, std::uint32_t ticket_index, std::uint64_t note, Nanos now) {
@@ -428,6 +449,9 @@ inline bool RouterCore::first_token(Ticket ticket, Nanos now) {
   book.pending_ns.fetch_sub(slot->pending_ns, std::memory_order_relaxed);
   book.decoding.fetch_add(1, std::memory_order_relaxed);
   book.prefill_since.store(now.value, std::memory_order_relaxed);  // the next one's turn
+  const ReplicaPace::Prompt prompt{slot->replica, slot->routed_at, slot->uncached_tokens};
+  slot->pool->paces[slot->replica.slot].first_token(prompt, slot->pace, book, now.value);
+  note_apart(*slot->pool, book);
   note_match(*slot);
   counters_.observed_ttft.observe(std::max<std::int64_t>(0, now.value - slot->routed_at));
   counters_.predicted_ttft.observe(slot->expected_wait_ns + slot->pending_ns);
@@ -438,6 +462,12 @@ inline bool RouterCore::first_token(Ticket ticket, Nanos now) {
   note_first_token(*slot, now);
   TicketTable::set_phase(*slot, TicketPhase::decode);
   return true;
+}
+
+// Written once: what every decision reads should not change hands for nothing.
+inline void RouterCore::note_apart(PoolState& pool, const LoadBook& book) noexcept {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  if (book.slowness.load(relaxed) != LoadBook::kAsItsKind && !pool.apart.load(relaxed)) pool.apart.store(true, relaxed);
 }
 
 // Once per request, when its prefill is over, as engines count theirs. Before the load is released: the slot keeps its tenant until then.
@@ -522,6 +552,14 @@ inline bool RouterCore::close(Ticket ticket, Outcome outcome, const UsageCounts*
     return false;
   }
   if (usage != nullptr && was == TicketPhase::prefill) note_match(*slot);
+  ReplicaPace& pace = slot->pool->paces[slot->replica.slot];
+  if (was == TicketPhase::prefill) {
+    pace.broke_off(slot->pace);
+  } else if (usage != nullptr) {
+    LoadBook& book = table_.book(slot->replica.slot);
+    pace.finished(slot->replica, slot->pace, book, usage->output_tokens, now.value);
+    note_apart(*slot->pool, book);
+  }
   release_load(*slot, was);
   bump(counters_.outcomes[static_cast<std::size_t>(outcome) % kOutcomeCount], 1u);
   if (usage != nullptr) {

@@ -238,6 +238,12 @@ inline void RouterCore::advance(Nanos now) {
   now = clamp(now);
   sweep_leases(1'024, now);
   const std::lock_guard lock(control_);
+  for (const PoolView& pool : topology_.latest().pools) {
+    const bool apart = std::any_of(pool.candidates.begin(), pool.candidates.end(), [](const Candidate& c) {
+      return c.book->slowness.load(std::memory_order_relaxed) != LoadBook::kAsItsKind;
+    });
+    pool.state->apart.store(apart, std::memory_order_relaxed);
+  }
   for (const auto& pool : pools_) {
     drain(*pool, 4'096, now);
     const std::unique_lock placing(pool->placing, std::try_to_lock);
@@ -362,7 +368,8 @@ inline RouterStatistics RouterCore::statistics() const {
     const PrefixIndexStatistics index = pool->index.statistics();
     s.pools.push_back({pool->name, index.blocks, index.memberships, index.bytes, index.max_bytes,
                        static_cast<double>(pool->bytes_per_token()) / 1'000,
-                       static_cast<double>(pool->output_tokens.milli()) / 1'000, pool->shared.blocks()});
+                       static_cast<double>(pool->output_tokens.milli()) / 1'000, pool->shared.blocks(),
+                       pool->learned_rates()});
   }
   for (const ReplicaRow& row : topology.rows) {
     ReplicaStatistics r{
@@ -370,6 +377,7 @@ inline RouterStatistics RouterCore::statistics() const {
     r.input_tokens = get(table_.matches(row.id.slot).input_tokens);
     r.matched_tokens = get(table_.matches(row.id.slot).matched_tokens);
     r.engine_prefix = table_.prefix_gains(row.id);
+    r.slowness = static_cast<double>(get(table_.book(row.id.slot).slowness)) / LoadBook::kAsItsKind;
     for (const auto& pool : pools_) {
       if (pool->name != row.spec.pool) continue;
       const std::lock_guard placing(pool->placing);

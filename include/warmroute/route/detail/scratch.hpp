@@ -23,6 +23,7 @@ struct Scratch {
   std::uint32_t store_blocks = 0;              // of the prompt, leading, in that store
   std::vector<std::uint32_t> filtered;         // indices of candidates, where not all plain ones may be used
   std::span<const std::uint32_t> eligible;     // those, or PoolView::plain
+  std::vector<Rates> rates;                    // by kind of hardware: learned, or as declared
   std::vector<std::int64_t> whole_prefill_ns;  // of the whole prompt, by kind of hardware
   struct Cold {
     std::int64_t fixed_ns = 0;  // what a replica that holds nothing costs whatever it has to do

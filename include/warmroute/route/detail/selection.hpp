@@ -35,6 +35,7 @@ struct Prepared {
   std::array<std::uint32_t, 2> homes{kNoReplica.slot, kNoReplica.slot};  // on the ring, where there are several routers
   std::int64_t prior_milli = 0;
   std::uint32_t known_blocks = 0;  // of the path, by any replica; only with a prior
+  bool apart = false;              // some replica is slower or quicker than its kind
   bool fail_open = false;          // nobody is up and policy says to try all the same
 
   [[nodiscard]] std::int64_t tokens_of(std::uint32_t blocks) const noexcept {
@@ -199,18 +200,23 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
   p.cost.input_tokens = p.input_tokens;
   p.cost.output_tokens = r.max_output_tokens >= 0 ? std::min(expected, r.max_output_tokens) : expected;
   p.cost.replicas = std::max<std::int64_t>(1, static_cast<std::int64_t>(pool->candidates.size()));
+  p.apart = topology.policy.learn_rates && pool->state->apart.load(std::memory_order_relaxed);
+  scratch.rates.resize(pool->hardware.size());
   scratch.whole_prefill_ns.resize(pool->hardware.size());
   scratch.cold.resize(pool->hardware.size());
   for (std::size_t k = 0; k < pool->hardware.size(); ++k) {
-    const std::int64_t whole = pool->hardware[k].prefill_ns(p.input_tokens);
+    const Rates& rates = scratch.rates[k] =
+        topology.policy.learn_rates ? pool->learners[k]->rates() : pool->hardware[k];
+    const std::int64_t whole = rates.prefill_ns(p.input_tokens);
     CostReplica one_request;
     one_request.requests = 1;
     scratch.whole_prefill_ns[k] = whole;
     CostReplica cold;  // holds nothing by itself
     cold.cached_tokens = cold.shared_tokens = one_request.cached_tokens = p.tokens_of(scratch.store_blocks);
-    const CostTerms idle = cost_of(topology.weights, p.cost, pool->hardware[k], whole, cold);
-    scratch.cold[k] = {idle.miss - idle.rebate + idle.transfer,
-                       cost_of(topology.weights, p.cost, pool->hardware[k], whole, one_request).stall};
+    const CostTerms idle = cost_of(topology.weights, p.cost, rates, whole, cold);
+    const std::int64_t rounding = p.apart ? 2 : 0;  // of miss and rebate, where they are multiplied
+    scratch.cold[k] = {idle.miss - idle.rebate + idle.transfer - rounding,
+                       cost_of(topology.weights, p.cost, rates, whole, one_request).stall};
   }
   p.session = session_key(r.session, r.tenant, pool->name);
   p.session_replica = sessions.find(p.session, now, topology.policy.session_ttl);
@@ -242,6 +248,7 @@ inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const
   out.requests = c.book->requests.load(relaxed);
   out.pending_ns = c.book->pending_at(p.now.value);
   out.context_tokens = c.book->context_tokens.load(relaxed);
+  if (p.apart) out.slowness = c.book->slowness.load(relaxed);
   const std::int64_t at = c.book->signals_at.load(relaxed);
   if (at != 0 && p.now.value - at <= p.topology->policy.signals_max_age.value) {
     // Other routers' requests look like this one's: as long, and with as much to prefill where they still wait.
@@ -263,8 +270,7 @@ inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const
 }
 inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Candidate& c,
                             const CostReplica& reading) noexcept {
-  return cost_of(p.topology->weights, p.cost, p.pool->hardware[c.hardware], scratch.whole_prefill_ns[c.hardware],
-                 reading);
+  return cost_of(p.topology->weights, p.cost, scratch.rates[c.hardware], scratch.whole_prefill_ns[c.hardware], reading);
 }
 inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
   return cost_terms(p, scratch, c, cost_replica(p, scratch, c));

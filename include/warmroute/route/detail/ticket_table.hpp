@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "warmroute/route/detail/inflight_prefixes.hpp"
+#include "warmroute/route/detail/replica_pace.hpp"
 #include "warmroute/types.hpp"
 
 namespace warmroute::detail {
@@ -48,6 +49,7 @@ struct TicketSlot {
   bool computed = true;             // how it ended, for a replica that keeps slots: its prompt was computed there,
   std::int64_t really_cached = -1;  // and so many tokens of it were found
   std::int64_t held_after = 0;      // tokens of prompt and answer
+  PaceNote pace;                    // what is learned of it
   std::vector<BlockHash> path;      // keeps its capacity from ticket to ticket
 };
 

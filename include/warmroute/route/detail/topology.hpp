@@ -34,6 +34,7 @@ struct PoolView {
   std::vector<std::uint32_t> by_slot;    // slot -> index of its candidate, or ~0
   std::vector<std::uint32_t> plain;      // candidates that are up: what a request without wishes may use
   std::vector<Rates> hardware;           // the distinct rates: a prompt is priced once per kind, not once per replica
+  std::vector<RateLearner*> learners;    // of each of them, kept by the pool's state
   std::shared_ptr<const HashRing> ring;  // members are slots
   bool any_up = false;
   bool any_adapter = true;  // every candidate takes any adapter
@@ -74,6 +75,7 @@ inline void add_candidates(PoolView& pool, const std::vector<ReplicaRow>& rows, 
     pool.any_slots = pool.any_slots || row.spec.cache_kind == CacheKind::slots;
     pool.any_adapter = pool.any_adapter && row.spec.takes_any_adapter();
   }
+  pool.learners = pool.state->learners_of(pool.hardware);
 }
 
 /// The ring that differs by one member, merged instead of built (0.7 ms instead of 6.5 ms at 1,024). nullptr: more has changed.
