@@ -12,13 +12,16 @@ namespace warmroute::detail {
 /// routers' requests or the replica is slower than its kind, which only add to it; one that is quicker is always priced. Once the best few are
 /// known, most of a large fleet ends at this one comparison, and nothing that could win is skipped: 4 of 1,024 replicas and some twenty on
 /// the way to them are priced in full.
-inline std::int64_t cold_cost_at_least(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
+/// returns: whether that is beyond the best few. Its own decode is worked out only where the least that it can be leaves that open.
+inline bool cold_is_beyond(const Prepared& p, const Scratch& scratch, const Candidate& c,
+                           const Ranking& ranking) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
   const Scratch::Cold& cold = scratch.cold[c.hardware];
   const std::int64_t requests = std::min(c.book->requests.load(relaxed), kMaxRequests);
-  return c.book->pending_at(p.now.value) + cold.fixed_ns + cold.stall_ns * requests +
-         decode_ns(p.topology->weights, p.cost, scratch.rates[c.hardware], requests,
-                   c.book->context_tokens.load(relaxed));
+  const std::int64_t without_decode = c.book->pending_at(p.now.value) + cold.fixed_ns + cold.stall_ns * requests;
+  return ranking.beyond(without_decode + cold.least_decode_ns) ||
+         ranking.beyond(without_decode + decode_ns(p.topology->weights, p.cost, scratch.rates[c.hardware], requests,
+                                                   c.book->context_tokens.load(relaxed)));
 }
 
 inline bool quicker(const Candidate& c) noexcept {
@@ -33,8 +36,8 @@ inline void rank_by_cost(const Prepared& p, const Scratch& scratch, Ranking& ran
     const Candidate& c = p.pool->candidates[i];
     const bool cold = c.id.slot >= match.size() || match[c.id.slot] == 0;
     const bool home = c.id.slot == p.homes[0] || c.id.slot == p.homes[1];
-    if (cold && !home && c.id.slot != session_slot && ranking.full() &&
-        ranking.beyond(cold_cost_at_least(p, scratch, c)) && (!p.apart || !quicker(c)))
+    if (cold && !home && c.id.slot != session_slot && ranking.full() && cold_is_beyond(p, scratch, c, ranking) &&
+        (!p.apart || !quicker(c)))
       continue;
     const CostReplica reading = cost_replica(p, scratch, c);
     const std::int64_t total = cost_terms(p, scratch, c, reading).total;

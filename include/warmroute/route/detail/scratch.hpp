@@ -26,8 +26,9 @@ struct Scratch {
   std::vector<Rates> rates;                    // by kind of hardware: learned, or as declared
   std::vector<std::int64_t> whole_prefill_ns;  // of the whole prompt, by kind of hardware
   struct Cold {
-    std::int64_t fixed_ns = 0;  // what a replica that holds nothing costs whatever it has to do
-    std::int64_t stall_ns = 0;  // what each request that runs there adds to the prefill
+    std::int64_t fixed_ns = 0;         // what a replica that holds nothing costs whatever it has to do
+    std::int64_t stall_ns = 0;         // what each request that runs there adds to the prefill
+    std::int64_t least_decode_ns = 0;  // of its own decode: alone
   };
   std::vector<Cold> cold;  // by kind of hardware
   std::array<SharedStep, kMaxCheckpoints> shared{};

@@ -216,7 +216,7 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
     const CostTerms idle = cost_of(topology.weights, p.cost, rates, whole, cold);
     const std::int64_t rounding = p.apart ? 2 : 0;  // of miss and rebate, where they are multiplied
     scratch.cold[k] = {idle.miss - idle.rebate + idle.transfer - rounding,
-                       cost_of(topology.weights, p.cost, rates, whole, one_request).stall};
+                       cost_of(topology.weights, p.cost, rates, whole, one_request).stall, idle.decode};
   }
   p.session = session_key(r.session, r.tenant, pool->name);
   p.session_replica = sessions.find(p.session, now, topology.policy.session_ttl);
