@@ -1,4 +1,5 @@
 # Every public header is in the umbrella; none includes what its users would pay for or would have to install.
+cmake_minimum_required(VERSION 3.25)
 file(GLOB_RECURSE headers RELATIVE ${INCLUDE} ${INCLUDE}/*.hpp)
 file(READ ${INCLUDE}/warmroute/warmroute.hpp umbrella)
 # The fleet simulator judges policies beside a service, not in it: whoever wants it includes it (6,300 lines more).
