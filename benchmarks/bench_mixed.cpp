@@ -2,31 +2,15 @@
 // beside it an idle loop that does nothing but read the clock, since a virtual machine itself pauses.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
 
+#include "call_times.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace {
 using namespace warmroute;
-
-std::int64_t clock_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-void report(benchmark::State& state, std::vector<std::int64_t>& samples, const std::string& name) {
-  std::sort(samples.begin(), samples.end());
-  const auto at = [&](double share) {
-    return static_cast<double>(samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1))]) /
-           1e3;
-  };
-  state.counters[name + "_p50_us"] = at(0.5);
-  state.counters[name + "_p99_us"] = at(0.99);
-  state.counters[name + "_p9999_us"] = at(0.9999);
-}
 
 void mixed_tail(benchmark::State& state) {
   constexpr std::size_t kReplicas = 64;
@@ -53,33 +37,33 @@ void mixed_tail(benchmark::State& state) {
       Request r;
       r.blocks = path;
       now += Nanos{20'000};
-      std::int64_t start = clock_ns();
+      std::int64_t start = bench::clock_ns();
       const Decision d = router.route(r, now);
-      route_ns.push_back(clock_ns() - start);
+      route_ns.push_back(bench::clock_ns() - start);
       open.push_back(d.ticket);
       if (open.size() > 200) {
         std::swap(open[draw % open.size()], open.back());
-        start = clock_ns();
+        start = bench::clock_ns();
         router.first_token(open.back(), now);
         router.finish(open.back(), {10'000, static_cast<std::int64_t>(draw % 7 == 0 ? 0 : 9'984), 50}, now);
-        finish_ns.push_back(clock_ns() - start);
+        finish_ns.push_back(bench::clock_ns() - start);
         open.pop_back();
       }
       if (call % 5'000 == 4'999) {
-        start = clock_ns();
+        start = bench::clock_ns();
         (void)router.clear_cache(ids[call / 5'000 % kReplicas], now);
-        clear_ns.push_back(clock_ns() - start);
+        clear_ns.push_back(bench::clock_ns() - start);
       }
-      start = clock_ns();
+      start = bench::clock_ns();
       benchmark::ClobberMemory();
-      idle_ns.push_back(clock_ns() - start);
+      idle_ns.push_back(bench::clock_ns() - start);
     }
     for (const Ticket t : open) router.finish(t, {}, now);
   }
-  report(state, route_ns, "route");
-  report(state, finish_ns, "finish");
-  report(state, clear_ns, "clear_cache");
-  report(state, idle_ns, "idle");
+  bench::report_times(state, route_ns, "route", "_p9999_us", 0.9999);
+  bench::report_times(state, finish_ns, "finish", "_p9999_us", 0.9999);
+  bench::report_times(state, clear_ns, "clear_cache", "_p9999_us", 0.9999);
+  bench::report_times(state, idle_ns, "idle", "_p9999_us", 0.9999);
 }
 BENCHMARK(mixed_tail)->Iterations(1)->Unit(benchmark::kMillisecond);
 

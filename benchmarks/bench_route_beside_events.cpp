@@ -3,7 +3,6 @@
 // `kblocks_per_s` is what went in meanwhile; the same loop that only reads the clock is timed beside it, since a virtual machine itself pauses.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "call_times.hpp"
 #include "kv_payloads.hpp"
 #include "warmroute/ingest/kv_source.hpp"
 #include "warmroute/route/router.hpp"
@@ -21,11 +21,6 @@ namespace {
 constexpr std::size_t kReplicas = 8;
 constexpr std::size_t kPrompts = 64;        // of which each replica holds half
 constexpr std::size_t kPromptBlocks = 625;  // 10,000 tokens
-
-std::int64_t clock_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // One replica's engine: stores prompts piece by piece and evicts the one it stored longest ago, over and over.
 class Feed {
@@ -49,24 +44,13 @@ class Feed {
     KvMessage message;
     message.seq = seq_++;
     message.payload = payload;
-    source_.live(message, Nanos{clock_ns()});
+    source_.live(message, Nanos{bench::clock_ns()});
   }
   KvSource source_;
   std::vector<std::string> stored_, removed_;
   std::uint64_t next_, seq_ = 0;
   std::size_t held_ = 0;
 };
-
-void report(benchmark::State& state, std::vector<std::int64_t>& samples, const std::string& name) {
-  std::sort(samples.begin(), samples.end());
-  const auto at = [&](double share) {
-    return static_cast<double>(samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1))]) /
-           1e3;
-  };
-  state.counters[name + "_p50_us"] = at(0.5);
-  state.counters[name + "_p99_us"] = at(0.99);
-  state.counters[name + "_p999_us"] = at(0.999);
-}
 
 void RouteBesideEvents(benchmark::State& state) {
   const std::int64_t rate = state.range(0);
@@ -75,7 +59,7 @@ void RouteBesideEvents(benchmark::State& state) {
   std::vector<ReplicaId> ids;
   std::vector<std::unique_ptr<Feed>> feeds;
   for (std::size_t i = 0; i < kReplicas; ++i) {
-    ids.push_back(*router.add_replica({.name = "replica-" + std::to_string(i)}, Nanos{clock_ns()}));
+    ids.push_back(*router.add_replica({.name = "replica-" + std::to_string(i)}, Nanos{bench::clock_ns()}));
     feeds.push_back(std::make_unique<Feed>(router, ids.back(), i * kPrompts / kReplicas));
     for (std::size_t p = 0; p < kPrompts / 2; ++p) feeds.back()->step();
   }
@@ -86,11 +70,11 @@ void RouteBesideEvents(benchmark::State& state) {
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> blocks{0};
   std::thread feeder([&] {
-    const std::int64_t start = clock_ns();
+    const std::int64_t start = bench::clock_ns();
     for (std::size_t i = 0; rate != 0 && !stop.load(std::memory_order_relaxed); ++i) {
       const std::uint64_t done = blocks.load(std::memory_order_relaxed);
-      if (rate > 0 &&
-          static_cast<double>(done) * 1e9 > static_cast<double>(rate) * static_cast<double>(clock_ns() - start)) {
+      if (rate > 0 && static_cast<double>(done) * 1e9 >
+                          static_cast<double>(rate) * static_cast<double>(bench::clock_ns() - start)) {
         std::this_thread::sleep_for(std::chrono::microseconds(100));
         continue;
       }
@@ -100,36 +84,36 @@ void RouteBesideEvents(benchmark::State& state) {
   std::vector<std::int64_t> route_ns, close_ns, idle_ns;
   std::int64_t cached = 0, tokens = 0, spent = 0;
   for (auto _ : state) {
-    const std::int64_t begin = clock_ns();
+    const std::int64_t begin = bench::clock_ns();
     std::vector<Ticket> open;
     for (std::size_t call = 0; call < kCalls; ++call) {
       Request r;
       r.token_ids = prompts[bench::mix(call) % kPrompts];
-      std::int64_t start = clock_ns();
+      std::int64_t start = bench::clock_ns();
       const Decision d = router.route(r, Nanos{start});
-      route_ns.push_back(clock_ns() - start);
+      route_ns.push_back(bench::clock_ns() - start);
       cached += d.total_cached().value;
       tokens += d.input_tokens.value;
       open.push_back(d.ticket);
       if (open.size() > 64) {
         std::swap(open[bench::mix(call + kCalls) % open.size()], open.back());
-        start = clock_ns();
+        start = bench::clock_ns();
         router.first_token(open.back(), Nanos{start});
         router.finish(open.back(), {}, Nanos{start});
-        close_ns.push_back(clock_ns() - start);
+        close_ns.push_back(bench::clock_ns() - start);
         open.pop_back();
       }
-      start = clock_ns();
+      start = bench::clock_ns();
       benchmark::ClobberMemory();
-      idle_ns.push_back(clock_ns() - start);
+      idle_ns.push_back(bench::clock_ns() - start);
     }
-    spent += clock_ns() - begin;
+    spent += bench::clock_ns() - begin;
   }
   stop.store(true);
   feeder.join();
-  report(state, route_ns, "route");
-  report(state, close_ns, "close");
-  report(state, idle_ns, "idle");
+  bench::report_times(state, route_ns, "route", "_p999_us", 0.999);
+  bench::report_times(state, close_ns, "close", "_p999_us", 0.999);
+  bench::report_times(state, idle_ns, "idle", "_p999_us", 0.999);
   state.counters["kblocks_per_s"] = static_cast<double>(blocks.load()) * 1e6 / static_cast<double>(spent);
   state.counters["cached_share"] = static_cast<double>(cached) / static_cast<double>(tokens);
 }

@@ -41,6 +41,18 @@ class Prediction : public testing::Test {
   std::int64_t cached(std::span<const std::uint32_t> tokens, ReplicaId id) {
     return router.peek(request(tokens, id), now).total_cached().value / static_cast<std::int64_t>(kBlock);
   }
+  static std::vector<EngineHash> names(std::size_t blocks) {
+    std::vector<EngineHash> out(blocks);
+    for (std::size_t i = 0; i < blocks; ++i) out[i] = EngineHash{100 + i};
+    return out;
+  }
+  // a's engine says that it holds the first blocks of the prompt.
+  Status store(std::span<const EngineHash> ids, std::span<const std::uint32_t> tokens) {
+    StoredBlocks stored;
+    stored.ids = ids;
+    stored.token_ids = tokens.first(ids.size() * kBlock);
+    return router.blocks_stored(a, stored, now);
+  }
   void wait(Nanos time) {
     now += time;
     router.advance(now);
@@ -95,13 +107,9 @@ TEST_F(Prediction, EventsOutliveIt) {
   const auto prompt = prompt_of(1, 40);
   const Ticket ticket = route(prompt, a);
   ASSERT_TRUE(router.first_token(ticket, now));
-  StoredBlocks stored;
-  std::vector<EngineHash> ids(30);
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = EngineHash{100 + i};
-  stored.ids = ids;
-  stored.token_ids = std::span(prompt).first(30 * kBlock);
+  const auto ids = names(30);
   wait(milliseconds(50));
-  ASSERT_TRUE(router.blocks_stored(a, stored, now));
+  ASSERT_TRUE(store(ids, prompt));
   EXPECT_EQ(cached(prompt, a), 40) << "ten of them are still foreseen";
   wait(seconds(2));
   EXPECT_EQ(cached(prompt, a), 30) << "the engine said so of these";
@@ -111,24 +119,16 @@ TEST_F(Prediction, EndsWhenTheEngineRemovesTheBlocksAfterTheFirstToken) {
   const auto prompt = prompt_of(1, 40);
   const Ticket ticket = route(prompt, a);
   ASSERT_TRUE(router.first_token(ticket, now));
-  StoredBlocks stored;
-  std::vector<EngineHash> ids(40);
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = EngineHash{100 + i};
-  stored.ids = ids;
-  stored.token_ids = std::span(prompt).first(40 * kBlock);
-  ASSERT_TRUE(router.blocks_stored(a, stored, now));
+  const auto ids = names(40);
+  ASSERT_TRUE(store(ids, prompt));
   ASSERT_EQ(*router.blocks_removed(a, Tier::device, std::span(ids).subspan(25), now), 15u);
   EXPECT_EQ(cached(prompt, a), 25);
 }
 
 TEST_F(Prediction, OutlivesTheRemovalOfBlocksThatAWaitingPromptWillBringBack) {
   const auto prompt = prompt_of(1, 40);
-  StoredBlocks stored;
-  std::vector<EngineHash> ids(40);
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = EngineHash{100 + i};
-  stored.ids = ids;
-  stored.token_ids = std::span(prompt).first(40 * kBlock);
-  ASSERT_TRUE(router.blocks_stored(a, stored, now));
+  const auto ids = names(40);
+  ASSERT_TRUE(store(ids, prompt));
   route(prompt, a);
   ASSERT_EQ(*router.blocks_removed(a, Tier::device, std::span(ids).subspan(10), now), 30u);
   EXPECT_EQ(cached(prompt, a), 40);

@@ -42,9 +42,10 @@ class PredictedCaches {
 
   /// The replica's engine reports from now on. alloc: once per replica.
   void begin(ReplicaId id) {
+    if (by_slot_[id.slot] != nullptr) end(by_slot_[id.slot]->replica());
     by_slot_[id.slot] = std::make_unique<Residency>(index_, id, Tier::device,
                                                     ResidencyOptions{.capacity_blocks = 0, .ttl = kPredictionTtl});
-    count();
+    reporting_.push_back(id.slot);
   }
   /// Its engine lost its cache, or it left.
   void clear(ReplicaId id) {
@@ -52,8 +53,10 @@ class PredictedCaches {
     count();
   }
   void end(ReplicaId id) {
+    if (of(id) == nullptr) return;
     clear(id);
-    if (of(id) != nullptr) by_slot_[id.slot].reset();
+    by_slot_[id.slot].reset();
+    std::erase(reporting_, id.slot);
   }
 
   /// The prompt is on its way to the replica, or its first token has just come: foreseen for the time to live from now on.
@@ -82,20 +85,13 @@ class PredictedCaches {
 
   /// Ends what is over, of one replica after the other: a little per call.
   void advance_one(Nanos now) {
-    if (!any()) return;
-    for (std::size_t looked = 0; looked < by_slot_.size(); ++looked) {
-      turn_ = turn_ + 1 < by_slot_.size() ? turn_ + 1 : 0;
-      Residency* model = by_slot_[turn_].get();
-      if (model == nullptr || model->blocks() == 0) continue;
-      model->advance(now, kEndedPerCall);
-      count();
-      return;
-    }
+    if (!any() || reporting_.empty()) return;
+    turn_ = turn_ + 1 < reporting_.size() ? turn_ + 1 : 0;
+    by_slot_[reporting_[turn_]]->advance(now, kEndedPerCall);
+    count();
   }
   void advance(Nanos now) {
-    for (const auto& model : by_slot_) {
-      if (model != nullptr) model->advance(now, kEndedPerCall);
-    }
+    for (const std::uint32_t slot : reporting_) by_slot_[slot]->advance(now, kEndedPerCall);
     index_.advance();
     count();
   }
@@ -141,6 +137,7 @@ class PredictedCaches {
 
   PrefixIndex index_;
   std::vector<std::unique_ptr<Residency>> by_slot_;
+  std::vector<std::uint32_t> reporting_;  // the slots that have a model
   std::atomic<std::uint64_t> blocks_{0};
   std::atomic<std::int64_t> last_{0};  // when something was foreseen last
   std::vector<Waiting> ring_;          // a power of two long

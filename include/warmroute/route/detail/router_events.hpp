@@ -81,17 +81,6 @@ inline Status RouterCore::blocks_stored(ReplicaId id, const StoredBlocks& stored
   return {};
 }
 
-// The engine removed blocks: they contradict what is foreseen of it.
-inline void RouterCore::contradict(PoolState& pool, ReplicaId id, std::span<const EngineHash> removed, Nanos now) {
-  const std::lock_guard placing(pool.placing);
-  if (!pool.predicted.any_of(id)) return;
-  bool ended = false;
-  pool.index.paths_to(id, removed, pool.removed_path, [&](std::span<const BlockHash> path) {
-    ended |= pool.predicted.contradict(id, path, path.size() - 1);
-  });
-  if (ended) foresee_waiting(pool, id, now);
-}
-
 inline Result<std::size_t> RouterCore::blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids,
                                                       Nanos now) {
   clamp(now);

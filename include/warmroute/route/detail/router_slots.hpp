@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "warmroute/route/detail/router_core.hpp"
+#include "warmroute/route/detail/router_tickets.hpp"
 
 namespace warmroute::detail {
 

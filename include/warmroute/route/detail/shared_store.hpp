@@ -55,10 +55,16 @@ class SharedStore {
     }
     return known;
   }
-  std::size_t remove(std::span<const EngineHash> ids) { return index_.remove_event(kStore, Tier::device, ids); }
+  std::size_t remove(std::span<const EngineHash> ids) {
+    const std::lock_guard lock(mutex_);
+    const std::size_t removed = index_.remove_event(kStore, Tier::device, ids);
+    count();
+    return removed;
+  }
   void clear() {
+    const std::lock_guard lock(mutex_);
     index_.clear(kStore);
-    any_.store(false, std::memory_order_release);
+    count();
   }
   void advance() { index_.advance(); }
   [[nodiscard]] std::uint64_t blocks() const { return index_.statistics().memberships; }
@@ -71,9 +77,10 @@ class SharedStore {
   }
   Status put(std::size_t first, std::span<const EngineHash> ids) {
     const Status done = index_.store_named(kStore, Tier::device, path_, first, ids);
-    any_.store(true, std::memory_order_release);
+    count();
     return done;
   }
+  void count() { any_.store(blocks() != 0, std::memory_order_release); }
 
   PrefixIndex index_;
   std::atomic<bool> any_{false};

@@ -1,0 +1,106 @@
+/// What tickets tell the models of the caches, through a queue that whoever holds `placing` empties: placements, corrections, withdrawals.
+/// Locks: enqueue and drain try PoolState::placing; everything else runs under it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+
+#include "warmroute/route/detail/router_core.hpp"
+
+namespace warmroute::detail {
+
+inline void RouterCore::enqueue(PoolState& pool, std::uint32_t ticket_index, std::uint64_t note, Nanos now) {
+  if (!pool.queue.push(note)) {
+    bump(counters_.placements_dropped, 1u);
+    tickets_.release(ticket_index);
+  }
+  drain(pool, kDrainPerCall, now);
+}
+
+inline void RouterCore::drain(PoolState& pool, std::uint32_t limit, Nanos now) {
+  const std::unique_lock lock(pool.placing, std::try_to_lock);
+  if (!lock.owns_lock()) return;  // whoever holds it, or the next caller, takes the rest
+  std::uint64_t note = 0;
+  for (std::uint32_t i = 0; i < limit && pool.queue.pop(note); ++i) {
+    const auto index = static_cast<std::uint32_t>(note);
+    const TicketSlot& slot = tickets_.at(index);
+    if (reports(pool, slot)) {
+      if (predict(pool, slot, note, now)) continue;  // the ticket is held until its first token
+    } else if (slot.keeps_slots) {
+      move_slots(pool, slot, note);
+    } else if ((note & kWithdrawal) != 0) {
+      withdraw(pool, slot);
+    } else if ((note & kCorrection) != 0) {
+      correct(pool, slot, static_cast<std::size_t>((note & ~kCorrection) >> 32), now);
+    } else if ((note & kFirstToken) == 0) {
+      place(pool, slot, now);
+    }
+    tickets_.release(index);
+  }
+  renew_predictions(pool, now);
+}
+
+// nullptr: that replica is gone, its engine reports its cache by itself, or its blocks are hashed by another rule since: what the
+// ticket holds can never match again.
+inline ModelledCache* RouterCore::cache_of(PoolState& pool, const TicketSlot& slot) const noexcept {
+  ModelledCache& cache = pool.caches[slot.replica.slot];
+  const bool same = cache.id == slot.replica && cache.residency != nullptr && cache.hash_rule == slot.hash_rule;
+  return same && !cache.reported() ? &cache : nullptr;
+}
+
+inline void RouterCore::place(PoolState& pool, const TicketSlot& slot, Nanos now) {
+  ModelledCache* cache = cache_of(pool, slot);
+  if (cache == nullptr) return;
+  if (cache->tokens_per_block_milli == 0) cache->tokens_per_block_milli = slot.tokens_per_block_milli;
+  fit_capacity(*cache);
+  Residency& model = *cache->residency;
+  const std::uint64_t before = model.blocks() + model.evicted();
+  model.insert(slot.path, now);
+  // Text and token blocks hold different numbers of tokens: the mean of what came in is followed, not what is only touched.
+  const auto added = static_cast<std::int64_t>(model.blocks() + model.evicted() - before);
+  const auto quarter = static_cast<std::int64_t>(model.capacity() / 4 + 1);
+  cache->tokens_per_block_milli +=
+      (slot.tokens_per_block_milli - cache->tokens_per_block_milli) * added / (added + quarter);
+}
+
+// The engine had only `really` leading blocks of what was believed: what lies behind is gone there, siblings included. Since then it has
+// computed the prompt, so its own path is back. A shortfall also says that the cache is smaller than declared: trust shrinks by
+// 1/32 down to a quarter, and comes back by 1/512 per request that was predicted well.
+inline void RouterCore::correct(PoolState& pool, const TicketSlot& slot, std::size_t really, Nanos now) {
+  ModelledCache* cache = cache_of(pool, slot);
+  if (cache == nullptr) return;
+  const auto believed = static_cast<std::size_t>(slot.cached_tokens * 1'000 / slot.tokens_per_block_milli);
+  if (really < believed) {
+    cache->trust_milli = std::max<std::int64_t>(250, cache->trust_milli - cache->trust_milli / 32);
+    cache->residency->truncate(slot.path, really);
+  } else {
+    cache->trust_milli = std::min<std::int64_t>(1'000, cache->trust_milli + 2);
+  }
+  fit_capacity(*cache);
+  if (really < believed) cache->residency->insert(slot.path, now);
+}
+
+// The request failed before its first token: what it would have added was never computed. What others in flight share stays.
+inline void RouterCore::withdraw(PoolState& pool, const TicketSlot& slot) {
+  ModelledCache* cache = cache_of(pool, slot);
+  if (cache == nullptr) return;
+  const std::size_t blocks = blocks_kept(slot);
+  if (blocks < slot.path.size()) cache->residency->truncate(slot.path, blocks);
+}
+
+inline std::size_t RouterCore::blocks_kept(const TicketSlot& slot) noexcept {
+  const std::int64_t kept = std::max(slot.cached_tokens, slot.shared_tokens);
+  return static_cast<std::size_t>((kept * 1'000 + slot.tokens_per_block_milli - 1) / slot.tokens_per_block_milli);
+}
+
+// Capacity in blocks of the kinds that this replica sees. Only steps of 3 % change anything.
+inline void RouterCore::fit_capacity(ModelledCache& cache) {
+  if (cache.tokens_per_block_milli == 0) return;
+  const auto have = static_cast<std::int64_t>(cache.residency->capacity());
+  const std::int64_t tokens = cache.capacity_tokens * cache.trust_milli / 1'000;
+  const std::int64_t want = std::max<std::int64_t>(1, tokens * 1'000 / cache.tokens_per_block_milli);
+  if (want > have + have / 32 || want + want / 32 < have) cache.residency->set_capacity(static_cast<std::size_t>(want));
+}
+
+}  // namespace warmroute::detail
