@@ -388,7 +388,7 @@ typedef struct wr_policy {
   uint64_t version;
   int64_t shared_transfer_per_token_ns; /* loading one token's KV from a store that all replicas share */
   uint32_t learn_rates; /* 1: replicas' rates follow observed times, from the declared ones on; 0: these are the truth */
-  uint32_t reserved0;
+  uint32_t routers; /* that send to the same replicas and tell one another nothing; above 1 a prompt's ring home is a prior; 0 is taken for 1 */
   uint64_t reserved[6];
 } wr_policy;
 
@@ -1192,6 +1192,26 @@ WR_API wr_status wr_router_explain_json(const wr_router* router, const wr_reques
 /** Text result: the same as a table for people, in milliseconds. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_explain_text(const wr_router* router, const wr_request* request, int64_t now_ns, char* buf,
                                         size_t cap, size_t* needed, wr_error* err);
+
+/** Several gateways, each with a router of its own: whose a request is, so that it is forwarded there, once at most. threads: any. */
+typedef struct wr_gateway_ring wr_gateway_ring;
+/** shape: all gateways by name, in any order that all of them use; `self` is one of them. errors: invalid_argument, already_exists (a name),
+    not_found (self). since: 0.2.0 */
+WR_API wr_status wr_gateway_ring_new(const wr_str* names, size_t count, wr_str self, wr_gateway_ring** out,
+                                     wr_error* err);
+/** since: 0.2.0 */
+WR_API void wr_gateway_ring_free(wr_gateway_ring* ring);
+/** *key: what all gateways with the same policy make of the request: its session, else the first ring_key_tokens of its prompt. errors:
+    invalid_argument, out_of_range (as wr_router_route). since: 0.2.0 */
+WR_API wr_status wr_gateway_ring_key(const wr_gateway_ring* ring, const wr_request* request, const wr_policy* policy,
+                                     uint64_t* key, wr_error* err);
+/** returns: the number of the gateway that serves the key: of this one (wr_gateway_ring_self) if `forwarded` is not 0, else of the first on the
+    key's way around the ring that is up. since: 0.2.0 */
+WR_API uint32_t wr_gateway_ring_owner(const wr_gateway_ring* ring, uint64_t key, uint32_t forwarded);
+/** returns: the number of this gateway: its place in `names`. since: 0.2.0 */
+WR_API uint32_t wr_gateway_ring_self(const wr_gateway_ring* ring);
+/** Whether requests may be forwarded there; all are up at first. A number that nobody has is ignored. since: 0.2.0 */
+WR_API void wr_gateway_ring_set_up(wr_gateway_ring* ring, uint32_t gateway, uint32_t up);
 
 /** What a response's `usage` said; WR_UNKNOWN where it did not. */
 typedef struct wr_usage {

@@ -1,6 +1,7 @@
 // Every knob, as a struct and as JSON.
 #include "policy.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "warmroute/route/policy_json.hpp"
@@ -44,6 +45,7 @@ Policy policy_of(const wr_policy& p) noexcept {
   out.version = p.version;
   out.shared_transfer_per_token = Nanos{p.shared_transfer_per_token_ns};
   out.learn_rates = p.learn_rates != 0;
+  out.routers = std::max<std::uint32_t>(p.routers, 1);
   return out;
 }
 
@@ -77,6 +79,7 @@ wr_policy policy_of(const Policy& p) noexcept {
   out.version = p.version;
   out.shared_transfer_per_token_ns = p.shared_transfer_per_token.value;
   out.learn_rates = p.learn_rates;
+  out.routers = p.routers;
   return out;
 }
 

@@ -1,12 +1,21 @@
 // The path of a request: route, peek, tickets, one by one and in batches; explanations. Nothing is copied that has its size already.
 #include <cstdio>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "policy.hpp"
 #include "router.hpp"
 #include "warmroute/route/explain.hpp"
+#include "warmroute/route/gateway_ring.hpp"
 
 using namespace warmroute;        // NOLINT(google-build-using-namespace)
 using namespace warmroute::capi;  // NOLINT(google-build-using-namespace)
+
+struct wr_gateway_ring {
+  GatewayRing ring;
+};
 
 namespace {
 
@@ -242,6 +251,50 @@ wr_status wr_router_advance(wr_router* router, int64_t now_ns, wr_error* err) {
     router->router.advance(Nanos{now_ns});
     return WR_STATUS_OK;
   });
+}
+
+wr_status wr_gateway_ring_new(const wr_str* names, size_t count, wr_str self, wr_gateway_ring** out, wr_error* err) {
+  if (out == nullptr || !readable(names, count) || !readable(self)) {
+    return null_argument(err, "names, self or out is NULL");
+  }
+  return guard(err, [&] {
+    std::vector<std::string> list;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!readable(names[i])) return null_argument(err, "a name has a size and no data");
+      list.emplace_back(view(names[i]));
+    }
+    auto ring = GatewayRing::build(list, view(self));
+    if (!ring) return fail(err, ring.error());
+    *out = std::make_unique<wr_gateway_ring>(wr_gateway_ring{std::move(*ring)}).release();
+    return static_cast<wr_status>(WR_STATUS_OK);
+  });
+}
+
+void wr_gateway_ring_free(wr_gateway_ring* ring) { delete ring; }
+
+wr_status wr_gateway_ring_key(const wr_gateway_ring* ring, const wr_request* request, const wr_policy* policy,
+                              uint64_t* key, wr_error* err) {
+  if (ring == nullptr || key == nullptr) return null_argument(err, "ring or key is NULL");
+  const Input<wr_request> in(request, kRequestDefaults);
+  if (const wr_status bad = check(in, err); bad != WR_STATUS_OK) return bad;
+  const Input<wr_policy> knobs(policy, policy_defaults());
+  if (!knobs) return knobs.refuse(err, "policy is NULL");
+  return guard(err, [&] {
+    const Policy valid = policy_of(*knobs);
+    if (const Status fine = validate(valid); !fine) return fail(err, fine.error());
+    *key = ring->ring.key(request_of(*in), valid);
+    return static_cast<wr_status>(WR_STATUS_OK);
+  });
+}
+
+uint32_t wr_gateway_ring_owner(const wr_gateway_ring* ring, uint64_t key, uint32_t forwarded) {
+  return ring == nullptr ? kNoMember : ring->ring.owner(key, forwarded != 0).index;
+}
+
+uint32_t wr_gateway_ring_self(const wr_gateway_ring* ring) { return ring == nullptr ? kNoMember : ring->ring.self(); }
+
+void wr_gateway_ring_set_up(wr_gateway_ring* ring, uint32_t gateway, uint32_t up) {
+  if (ring != nullptr) ring->ring.set_up(gateway, up != 0);
 }
 
 }  // extern "C"

@@ -91,6 +91,7 @@ void bind_policy(py::module_& m);
 void bind_replica(py::module_& m);
 void bind_decision(py::module_& m);
 void bind_request(py::module_& m);
+void bind_gateway_ring(py::module_& m);
 void bind_body(py::module_& m);
 void bind_explain(py::module_& m);
 void bind_router(py::module_& m);

@@ -29,6 +29,7 @@ PYBIND11_MODULE(_core, m) {
   bind_replica(m);
   bind_decision(m);
   bind_request(m);
+  bind_gateway_ring(m);
   bind_body(m);
   bind_explain(m);
   bind_router(m);

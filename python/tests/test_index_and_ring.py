@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 import warmroute
-from warmroute import HashRing, PrefixIndex, RingMember
+from warmroute import GatewayRing, HashRing, Policy, PrefixIndex, Request, RingMember
 
 
 def path(family: int, length: int) -> numpy.ndarray:
@@ -162,3 +162,24 @@ def test_ring_faults_come_all_at_once() -> None:
         ring_of(2).bounded_pick(1, numpy.zeros(1, dtype=numpy.int64))
     with pytest.raises(TypeError):
         ring_of(2).bounded_pick(1, numpy.zeros(2))
+
+
+def test_gateways_agree_on_whose_a_request_is_and_forward_it_once() -> None:
+    names = ["gw-0", "gw-1", "gw-2"]
+    rings = [GatewayRing(names, name) for name in names]
+    assert [ring.index for ring in rings] == [0, 1, 2] and len(rings[0]) == 3
+    policy = Policy()
+    owners = set()
+    for first in range(100):
+        request = Request(numpy.arange(first * 1000, first * 1000 + 160, dtype=numpy.uint32))
+        keys = {ring.key(request, policy) for ring in rings}
+        assert len(keys) == 1
+        key = keys.pop()
+        assert len({ring.owner(key) for ring in rings}) == 1
+        assert rings[1].owner(key, forwarded=True) == 1
+        owners.add(rings[0].owner(key))
+    assert owners == {0, 1, 2}
+    rings[0].set_up(1, False)
+    assert 1 not in {rings[0].owner(key) for key in range(0, 2**63, 2**56)}
+    with pytest.raises(warmroute.Error, match="gw-9"):
+        GatewayRing(names, "gw-9")

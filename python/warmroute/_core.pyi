@@ -8,7 +8,7 @@ import enum
 import numpy
 import numpy.typing
 import typing
-__all__ = ['Algorithm', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'Code', 'DYNAMO_HASH_SEED', 'Decision', 'EngineCounters', 'EngineMetrics', 'Explanation', 'HashRing', 'Health', 'Isolation', 'KvNoticeKind', 'KvResync', 'KvSocket', 'KvSource', 'KvSourceState', 'KvSubscriber', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'MetricsPoller', 'Movement', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PrefixUnit', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SlotSpec', 'SpillOrder', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'Verdict', 'api_for_path', 'block_seed', 'builtin_engine_tables', 'canonical_prompt', 'has_zmq', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'replica_generation', 'replica_slot', 'sequence_hashes']
+__all__ = ['Algorithm', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'Code', 'DYNAMO_HASH_SEED', 'Decision', 'EngineCounters', 'EngineMetrics', 'Explanation', 'GatewayRing', 'HashRing', 'Health', 'Isolation', 'KvNoticeKind', 'KvResync', 'KvSocket', 'KvSource', 'KvSourceState', 'KvSubscriber', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'MetricsPoller', 'Movement', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PrefixUnit', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SlotSpec', 'SpillOrder', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'Verdict', 'api_for_path', 'block_seed', 'builtin_engine_tables', 'canonical_prompt', 'has_zmq', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'replica_generation', 'replica_slot', 'sequence_hashes']
 class Algorithm(enum.IntEnum):
     """
     How a replica is picked. `cost` is the default; the others are baselines and ways out.
@@ -883,6 +883,39 @@ class Request:
     @property
     def tenant(self) -> str:
         ...
+class GatewayRing:
+    """
+    Several gateways, each with a router of its own: whose a request is, so that it is forwarded there, once at most.
+
+    A gateway that is down owns nothing; its keys go to their next one on the ring and come back with it.
+    """
+    def __init__(self, names: collections.abc.Sequence[str], self_name: str) -> None:
+        """
+        shape: names in the order that all gateways use; self_name is one of them.
+
+        errors: Error invalid_argument, already_exists (a name), not_found (self_name).
+        """
+    def __len__(self) -> int:
+        ...
+    def __repr__(self) -> str:
+        ...
+    def key(self, request: Request, policy: Policy) -> int:
+        """
+        What all gateways with this policy make of the request: its session, else its first ring_key_tokens.
+        """
+    def owner(self, key: typing.SupportsIndex, *, forwarded: bool = False) -> int:
+        """
+        returns: the index of the gateway that serves the key; of this one if the request was forwarded already.
+        """
+    def set_up(self, index: typing.SupportsIndex, up: bool) -> None:
+        """
+        Whether requests may be forwarded there; all are up at first.
+        """
+    @property
+    def index(self) -> int:
+        """
+        Of this gateway, in `names`.
+        """
 class ParsedBody:
     """
     One body, read: who asks for which model, and the prompt as block hashes. Keeps no prompt text.

@@ -123,7 +123,7 @@ AT(wr_policy, seed, 160);
 AT(wr_policy, version, 168);
 AT(wr_policy, shared_transfer_per_token_ns, 176);
 AT(wr_policy, learn_rates, 184);
-AT(wr_policy, reserved0, 188);
+AT(wr_policy, routers, 188);
 AT(wr_policy, reserved, 192);
 
 SIZE(wr_router_options, 104);

@@ -469,10 +469,52 @@ TEST(NoNumberOfACallerOverflows) {
   wr_router_free(router);
 }
 
+TEST(GatewaysAgreeOnWhoseARequestIsAndForwardItOnce) {
+  const char* const texts[3] = {"gw-0", "gw-1", "gw-2"};
+  wr_str names[3];
+  wr_gateway_ring* rings[3];
+  wr_policy policy;
+  wr_request request;
+  uint32_t i, first, owned[3] = {0, 0, 0};
+  uint64_t key = 0, same = 0;
+  wr_error err = WR_ERROR_INIT;
+  policy.struct_size = sizeof policy;
+  CHECK_OK(wr_policy_init(&policy, NULL));
+  for (i = 0; i < 3; ++i) names[i] = text(texts[i]);
+  for (i = 0; i < 3; ++i) {
+    CHECK_OK(wr_gateway_ring_new(names, 3, names[i], &rings[i], NULL));
+    CHECK_EQ(wr_gateway_ring_self(rings[i]), i);
+  }
+  for (first = 1; first < 200; ++first) {
+    uint32_t owner;
+    count_up(tokens, kTokens, first * 1000);
+    request = token_request(tokens, kTokens);
+    CHECK_OK(wr_gateway_ring_key(rings[0], &request, &policy, &key, NULL));
+    CHECK_OK(wr_gateway_ring_key(rings[1], &request, &policy, &same, NULL));
+    CHECK(key == same);
+    owner = wr_gateway_ring_owner(rings[0], key, 0);
+    CHECK(owner < 3 && owner == wr_gateway_ring_owner(rings[2], key, 0));
+    CHECK_EQ(wr_gateway_ring_owner(rings[1], key, 1), 1);
+    ++owned[owner];
+    wr_gateway_ring_set_up(rings[0], owner, 0);
+    CHECK(owner == 0 || wr_gateway_ring_owner(rings[0], key, 0) != owner);
+    wr_gateway_ring_set_up(rings[0], owner, 1);
+  }
+  CHECK(owned[0] > 20 && owned[1] > 20 && owned[2] > 20);
+  CHECK_STATUS(wr_gateway_ring_new(names, 2, names[2], &rings[0], &err), WR_STATUS_NOT_FOUND);
+  CHECK(strstr(err.message, "gw-2") != NULL);
+  CHECK_STATUS(wr_gateway_ring_key(rings[1], NULL, &policy, &key, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_gateway_ring_key(rings[1], &request, NULL, &key, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_EQ(wr_gateway_ring_owner(NULL, 1, 0), 0xFFFFFFFFu);
+  wr_gateway_ring_set_up(NULL, 0, 1);
+  for (i = 0; i < 3; ++i) wr_gateway_ring_free(rings[i]);
+  wr_gateway_ring_free(NULL);
+}
+
 TESTS(CASE(ARequestGoesWhereItsPromptIsCached), CASE(VerdictsSayWhyNobodyWasChosen),
       CASE(MoreRequestsThanTicketsAreTold), CASE(RequestsAndDecisionsOfEverySizeGetWhatTheyDeserve),
       CASE(RequestsThatCannotBeReadAreRefusedAndNothingIsTouched),
       CASE(BatchesStrideOverLargerRecordsAndTellEachItemItsStatus),
       CASE(AnItemThatFailsLeavesNoTicketOfBeforeToBeReleasedTwice), CASE(ARequestOfZerosWithItsSizeIsASoundOne),
       CASE(BatchesOfOneRequestMayRepeatItOnlyWithAStride), CASE(ExplanationsNameEveryCandidateAndChangeNothing),
-      CASE(NoNumberOfACallerOverflows))
+      CASE(NoNumberOfACallerOverflows), CASE(GatewaysAgreeOnWhoseARequestIsAndForwardItOnce))

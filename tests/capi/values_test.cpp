@@ -209,6 +209,7 @@ TEST(CDefaults, NoMemberOfAPolicyIsLostOnTheWayThereAndBack) {
   p.disk_transfer_per_token = Nanos{8};
   p.shared_transfer_per_token = Nanos{81};
   p.learn_rates = false;
+  p.routers = 17;
   p.ring_key = RingKey::session_or_prefix;
   p.ring_key_tokens = 9;
   p.ring_points = 10;
