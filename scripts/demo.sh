@@ -87,25 +87,14 @@ start_fleet() {
 }
 
 # replay <label> <policy> <flags...>: one run, its figures in $out/<label>.json.
-lost=0
 replay() {
-  local label=$1 policy=$2 status=0
+  local label=$1 policy=$2
   shift 2
   stop_all
   start_fleet "$policy"
   say ""
   say "== $label"
-  # In the background: while it waits for a program in the foreground, the shell does not act on signals.
-  "$binaries/benchmarks/replay/warmroute-replay" --url "$url" --time-scale "$time_scale" --replicas "$replicas" \
-    --profile "$profile" --label "$label" --json "$out/$label.json" "$@" >"$out/$label.txt" &
-  pids+=($!)
-  wait "${pids[-1]}" || status=$?
-  if ((status > 1)); then
-    cat "$out/$label.txt"
-    die "the run '$label' ended with status $status; logs are in $root/$out"
-  fi
-  # 1: some requests were not answered. The table and the last lines of the demo say how many.
-  if ((status == 1)); then lost=1; fi
+  run_replay "$label" --url "$url" --time-scale "$time_scale" --replicas "$replicas" --profile "$profile" "$@"
 }
 
 # ---------------------------------------------------------------- the runs

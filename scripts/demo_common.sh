@@ -43,6 +43,22 @@ start() {
   die "${1##*/} did not start, see above"
 }
 
+# run_replay <label> <replay's arguments...>: its figures in $out/<label>.json; `lost` is 1 when some requests were not answered.
+lost=0
+run_replay() {
+  local label=$1 status=0
+  shift
+  # In the background: while it waits for a program in the foreground, the shell does not act on signals.
+  "$binaries/benchmarks/replay/warmroute-replay" --label "$label" --json "$out/$label.json" "$@" >"$out/$label.txt" &
+  pids+=($!)
+  wait "${pids[-1]}" || status=$?
+  if ((status > 1)); then
+    cat "$out/$label.txt"
+    die "the run '$label' ended with status $status; logs are in $root/$out"
+  fi
+  if ((status == 1)); then lost=1; fi
+}
+
 compare() {
   local svg=$1 files=() label
   shift

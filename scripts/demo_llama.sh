@@ -138,10 +138,9 @@ start_llama() {
 
 # ---------------------------------------------------------------- the runs
 
-lost=0
 # replay <label> <policy> <replica options>: one run, its figures in $out/<label>.json.
 replay() {
-  local label=$1 policy=$2 options=$3 i status=0 flags=()
+  local label=$1 policy=$2 options=$3 i flags=()
   stop_all
   for ((i = 0; i < replicas; ++i)); do
     start_llama "$out/llama-$i-$label.log"
@@ -151,17 +150,9 @@ replay() {
     --token-us "$token_us" --step-us "$step_us" --capacity-tokens $((ram_tokens + slots * 4096))
   say ""
   say "== $label"
-  "$binaries/benchmarks/replay/warmroute-replay" --url "http://127.0.0.1:$port" --replicas "$replicas" --scenario agents \
+  run_replay "$label" --url "http://127.0.0.1:$port" --replicas "$replicas" --scenario agents \
     --agents "$talks" --turns "$turns" --system_prompts "$system_prompts" --system_tokens "$system_tokens" --turn_tokens "$turn_tokens" \
-    --answer_tokens "$answer_tokens" --think_seconds "$think_seconds" --seed "$seed" --label "$label" --json "$out/$label.json" \
-    >"$out/$label.txt" &
-  pids+=($!)
-  wait "${pids[-1]}" || status=$?
-  if ((status > 1)); then
-    cat "$out/$label.txt"
-    die "the run '$label' ended with status $status; logs are in $root/$out"
-  fi
-  if ((status == 1)); then lost=1; fi
+    --answer_tokens "$answer_tokens" --think_seconds "$think_seconds" --seed "$seed"
 }
 
 for program in examples/gateway/warmroute-gateway benchmarks/replay/warmroute-replay; do

@@ -106,4 +106,19 @@ class Answer {
   ShortText id_;
 };
 
+/// The parts of input, cached input and output that answers tell by modality.
+inline void read_modalities(Usage& usage, const Fields& counts) noexcept {
+  usage.text_input_tokens = counts.get(Field::in_text);
+  usage.audio_input_tokens = counts.get(Field::in_audio);
+  usage.image_input_tokens = counts.get(Field::in_image);
+  usage.video_input_tokens = counts.get(Field::in_video);
+  usage.cached_text_input_tokens = counts.get(Field::cached_text);
+  usage.cached_audio_input_tokens = counts.get(Field::cached_audio);
+  usage.cached_image_input_tokens = counts.get(Field::cached_image);
+  usage.cached_video_input_tokens = counts.get(Field::cached_video);
+  usage.text_output_tokens = counts.get(Field::out_text);
+  usage.audio_output_tokens = counts.get(Field::out_audio);
+  usage.image_output_tokens = counts.get(Field::out_image);
+}
+
 }  // namespace warmroute::usage

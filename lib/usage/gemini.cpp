@@ -17,17 +17,7 @@ Usage gemini_usage(Reading& reading) noexcept {
   usage.cached_input_tokens = counts.get(Field::gemini_cached);
   usage.reasoning_output_tokens = thoughts;
   usage.tool_use_input_tokens = tool_use;
-  usage.text_input_tokens = counts.get(Field::in_text);
-  usage.audio_input_tokens = counts.get(Field::in_audio);
-  usage.image_input_tokens = counts.get(Field::in_image);
-  usage.video_input_tokens = counts.get(Field::in_video);
-  usage.cached_text_input_tokens = counts.get(Field::cached_text);
-  usage.cached_audio_input_tokens = counts.get(Field::cached_audio);
-  usage.cached_image_input_tokens = counts.get(Field::cached_image);
-  usage.cached_video_input_tokens = counts.get(Field::cached_video);
-  usage.text_output_tokens = counts.get(Field::out_text);
-  usage.audio_output_tokens = counts.get(Field::out_audio);
-  usage.image_output_tokens = counts.get(Field::out_image);
+  read_modalities(usage, counts);
   const Belief inside = reading.profile.output_includes_reasoning;
   if (candidates && thoughts && inside != Belief::no) {
     const bool total_says_so = total && !reading.profile.ignore_total && usage.input_tokens && *thoughts > 0 &&

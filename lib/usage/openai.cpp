@@ -42,16 +42,7 @@ Usage openai_usage(Reading& reading) noexcept {
   usage.cache_write_30m_tokens = counts.get(Field::ttl_30m);
   usage.cache_write_1h_tokens = counts.get(Field::ttl_1h);
   usage.cache_write_12h_tokens = counts.get(Field::ttl_12h);
-  usage.text_input_tokens = counts.get(Field::in_text);
-  usage.audio_input_tokens = counts.get(Field::in_audio);
-  usage.image_input_tokens = counts.get(Field::in_image);
-  usage.video_input_tokens = counts.get(Field::in_video);
-  usage.cached_text_input_tokens = counts.get(Field::cached_text);
-  usage.cached_audio_input_tokens = counts.get(Field::cached_audio);
-  usage.cached_image_input_tokens = counts.get(Field::cached_image);
-  usage.text_output_tokens = counts.get(Field::out_text);
-  usage.audio_output_tokens = counts.get(Field::out_audio);
-  usage.image_output_tokens = counts.get(Field::out_image);
+  read_modalities(usage, counts);
   usage.accepted_prediction_tokens = counts.get(Field::accepted);
   usage.rejected_prediction_tokens = counts.get(Field::rejected);
   if (reading.embeddings && !usage.output_tokens) usage.output_tokens = 0;

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "warmroute/route/detail/router_core.hpp"
-#include "warmroute/route/detail/router_tickets.hpp"
 
 namespace warmroute::detail {
 

@@ -141,20 +141,6 @@ inline void RouterCore::release_load(const TicketSlot& slot, TicketPhase was) no
   book.requests.fetch_sub(1, std::memory_order_release);  // last: a book with no requests may get a new tenant
 }
 
-// Failures after which a prompt without a first token is in no cache. A client that went away says nothing either way.
-inline bool never_computed(Outcome outcome) noexcept {
-  return outcome == Outcome::connect_error || outcome == Outcome::backpressure || outcome == Outcome::client_error ||
-         outcome == Outcome::replica_error;
-}
-
-// Counts come from other machines' answers: one absurd number must not spoil the sums. No request has 10^9 tokens.
-inline UsageCounts within_reason(UsageCounts usage) noexcept {
-  for (std::int64_t* count : {&usage.input_tokens, &usage.cached_tokens, &usage.output_tokens}) {
-    if (*count < 0 || *count > 1'000'000'000) *count = kUnknown;
-  }
-  return usage;
-}
-
 inline void RouterCore::learn(const TicketSlot& slot, const UsageCounts& usage) noexcept {
   if (usage.output_tokens >= 0) {
     slot.pool->output_tokens.add(std::min<std::int64_t>(usage.output_tokens, 10'000'000) * 1'000);
