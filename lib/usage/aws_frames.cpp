@@ -55,7 +55,7 @@ void AwsFrames::feed(std::string_view bytes, AwsSink& sink) noexcept {
     if (left_ != 0) continue;
     switch (state_) {
       case State::prelude: prelude_done(); break;
-      case State::headers: break;
+      case State::headers:
       case State::payload: break;
       case State::checksum: {
         const bool intact = big_endian(buffer_.data()) == crc_;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -303,10 +304,13 @@ Status Journal::Impl::after_append(std::unique_lock<std::mutex>& lock, bool forc
 
 void Journal::Impl::read_cursor() {
   const auto text = read_all(directory + "/cursor");
-  unsigned long long at_segment = 0;
-  unsigned long long at_offset = 0;
-  if (text && std::sscanf(text->c_str(), "%llu %llu end", &at_segment, &at_offset) == 2)
-    cursor = {at_segment, at_offset};
+  if (!text) return;
+  JournalCursor read;
+  const char* const end = text->data() + text->size();
+  const auto first = std::from_chars(text->data(), end, read.segment);
+  if (first.ec != std::errc{} || first.ptr == end || *first.ptr != ' ') return;
+  const auto second = std::from_chars(first.ptr + 1, end, read.offset);
+  if (second.ec == std::errc{} && std::string_view(second.ptr, end) == " end\n") cursor = read;
 }
 
 // A new file in the place of the old one: there is always a whole one.

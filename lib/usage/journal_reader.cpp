@@ -84,7 +84,7 @@ Result<bool> JournalReader::next(JournalRecord& record, bool begins) {
   Impl& r = *impl_;
   for (;;) {
     if (r.fd < 0) {
-      const auto entered = r.enter(r.cursor.segment, r.cursor.offset);
+      auto entered = r.enter(r.cursor.segment, r.cursor.offset);
       if (!entered || !*entered) return entered;
     }
     std::string_view payload = usage::whole_payload(std::string_view{r.buffer}.substr(r.used));
@@ -97,7 +97,7 @@ Result<bool> JournalReader::next(JournalRecord& record, bool begins) {
       payload = usage::whole_payload(r.buffer);
       if (payload.empty()) {
         if (!later) return false;
-        const auto entered = r.enter(r.cursor.segment + 1, 0);
+        auto entered = r.enter(r.cursor.segment + 1, 0);
         if (!entered || !*entered) return entered;
         continue;
       }

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 
@@ -129,9 +130,12 @@ Result<std::vector<std::uint64_t>> list_segments(const std::string& directory) {
   if (dir == nullptr) return Error{Code::io, "journal: cannot read " + directory, kNoOffset};
   std::vector<std::uint64_t> found;
   while (const dirent* const entry = readdir(dir)) {
-    unsigned long long n = 0;
-    if (std::sscanf(entry->d_name, "usage-%llu.wrj", &n) != 1 || n == 0) continue;
-    if (segment_path("", n) == std::string("/") + entry->d_name) found.push_back(n);
+    const std::string_view name = entry->d_name;
+    constexpr std::string_view kPrefix = "usage-";
+    if (name.substr(0, kPrefix.size()) != kPrefix) continue;
+    std::uint64_t n = 0;
+    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), n);
+    if (n != 0 && segment_path("", n).substr(1) == name) found.push_back(n);
   }
   closedir(dir);
   std::sort(found.begin(), found.end());

@@ -218,10 +218,10 @@ bool merge_shard(const KeyShard* old, std::vector<KeyDraft>& fresh, bool full) {
       if (e.revoked) {  // a tombstone yields to what is newer only, and never if it is for ever
         const bool newer = offered.version > e.version;
         if (!newer) offered = held;
-      } else if (!full && !offered.revoked && offered.version <= e.version) {
-        offered = held;  // an older fill
-      } else if (!full && offered.revoked && offered.version < e.version) {
-        offered = held;  // a revocation of what was issued anew since
+      } else if (!full) {
+        // An older fill, or a revocation of what was issued anew since.
+        const bool older = offered.revoked ? offered.version < e.version : offered.version <= e.version;
+        if (older) offered = held;
       }
     }
   }

@@ -173,7 +173,8 @@ TEST(Ledger, ReadsBackFromAJournal) {
     auto journal = Journal::open(directory);
     ASSERT_TRUE(journal);
     for (int i = 0; i < 50; ++i) {
-      const UsageEvent e = used("k" + std::to_string(i % 3), 100 + i, i, 5, i * 1'000);
+      const std::string key = "k" + std::to_string(i % 3);  // the event only looks at it
+      const UsageEvent e = used(key, 100 + i, i, 5, i * 1'000);
       ASSERT_TRUE(journal->end(*journal->begin(e), e));
       live.add(e);
     }

@@ -65,7 +65,7 @@ class ReplicaPace {
     if (!lock.held()) return missed_.store(true, std::memory_order_relaxed);
     begin_call(prompt.replica, book);
     const Rates rates = note.learner->estimate();
-    const bool same_step = now - last_at_ < rates.floor_ns / 4;
+    const bool same_step = between(last_at_, now) < rates.floor_ns / 4;
     note.first_at = now;
     note.context = decode_context(book);
     if (!same_step && open_ && prompts_ >= kPromptsPerStretch) {
@@ -101,7 +101,7 @@ class ReplicaPace {
     const std::int64_t alone = std::max<std::int64_t>(0, steps - (steps_ - note.steps));  // without a prefill in them
     RateSample sample;
     sample.kind = RateSample::Kind::decode;
-    sample.observed_ns = now - note.first_at;
+    sample.observed_ns = between(note.first_at, now);
     sample.part_ns = prefill_parts(declared, tokens_ - note.tokens, kilopairs_ - note.all_kilopairs);
     if (rates.token_ps * std::clamp<std::int64_t>(batch, 1, 4'096) / 1'000 > rates.floor_ns) {
       sample.part_ns[RateSample::token] += alone * (declared.token_ps * batch / 1'000);
@@ -126,6 +126,11 @@ class ReplicaPace {
   static constexpr std::int64_t kOne = RateLearner::kOne;
   static constexpr std::int64_t kFine = 1'024;  // steps of slowness_ in one of kOne
 
+  // -1 of a clock that went back or leapt: no sample (RateLearner::observe).
+  static std::int64_t between(std::int64_t earlier, std::int64_t later) noexcept {
+    std::int64_t passed = 0;
+    return __builtin_sub_overflow(later, earlier, &passed) || passed < 0 ? -1 : passed;
+  }
   void begin_call(ReplicaId replica, LoadBook& book) noexcept {
     if (replica != replica_) {
       replica_ = replica;
@@ -169,7 +174,7 @@ class ReplicaPace {
     const std::int64_t tokens = tokens_ - from_tokens_;
     const std::int64_t steps = std::max<std::int64_t>(1, steps_ - from_steps_);
     RateSample sample;
-    sample.observed_ns = at - opened_at_ - transfer_ns_;
+    sample.observed_ns = between(opened_at_, at) - transfer_ns_;
     sample.part_ns = prefill_parts(declared, tokens, kilopairs_ - from_kilopairs_);
     std::int64_t floors = 0;
     if (rates.token_ps * (tokens / steps) / 1'000 < rates.floor_ns) {
