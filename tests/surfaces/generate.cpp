@@ -1,5 +1,5 @@
 // Writes an operations file for the three surfaces: the same calls through C++, C and Python must print the same lines.
-//   usage: surfaces_generate SEED REQUESTS > operations.txt
+//   usage: surfaces_generate SEED REQUESTS [usage] > operations.txt
 // One operation per line, fields separated by one space, "-" = empty or none; replicas are meant by the order of their successful `add`,
 // requests by the order of their `route`, `routeblocks` and `body`; NOW in ns. RUNS: see line.h. What each prints:
 //   policy JSON                                        policy ok | policy CODE
@@ -16,6 +16,7 @@
 //   advance NOW                                        advance
 //   home KEY                                           home MEMBER   (of a ring over all replicas ever added)
 //   stats                                              stats VERDICTS REASONS OUTCOMES LATE IN_FLIGHT
+// and those of generate_usage.hpp.
 // DECISION: verdict reason slot generation fallbacks(slot.generation,... or -) ticket input device host disk shared best wait_ns prefill_ns
 #include <cinttypes>
 #include <cstdio>
@@ -25,15 +26,18 @@
 #include <string_view>
 #include <vector>
 
+#include "generate_usage.hpp"
+
 namespace {
 
 class Generator {
  public:
-  explicit Generator(std::uint64_t seed) : random_(seed) {}
+  Generator(std::uint64_t seed, bool usage) : random_(seed), with_usage_(usage), usage_(random_) {}
 
   void run(std::size_t requests) {
     std::puts("policy {\"lease_ms\":60000,\"seed\":7,\"capacity_tokens\":60000,\"version\":1}");
     for (int i = 0; i < 8; ++i) add();
+    if (with_usage_) usage_.begin();
     while (routed_ < requests) step();
     for (std::size_t k = routed_ > 500 ? routed_ - 500 : 0; k < routed_; ++k) {
       std::printf("finish %zu -1 -1 %" PRId64 "\n", k, now());
@@ -211,6 +215,7 @@ class Generator {
     else if (kind < 612) std::printf("advance %" PRId64 "\n", now());
     else if (kind < 615) page();
     else if (kind < 620) std::printf("home %" PRIx64 "\n", random_());
+    else if (kind < 680 && with_usage_) usage_.step(now());
     else release();
   }
   const char* algorithm() {
@@ -224,15 +229,17 @@ class Generator {
   std::int64_t now_ = 1;
   std::size_t replicas_ = 0, routed_ = 0, version_ = 1;
   std::uint64_t next_[3]{};  // of what engines publish
+  bool with_usage_;
+  surfaces::UsageGenerator usage_;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: surfaces_generate SEED REQUESTS\n");
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: surfaces_generate SEED REQUESTS [usage]\n");
     return 2;
   }
-  Generator(std::strtoull(argv[1], nullptr, 10)).run(std::strtoull(argv[2], nullptr, 10));
+  Generator(std::strtoull(argv[1], nullptr, 10), argc > 3).run(std::strtoull(argv[2], nullptr, 10));
   return 0;
 }

@@ -68,6 +68,20 @@ static inline void line_hex_list(char** rest, line_u64s* out) {
   }
 }
 
+/* "a,b,..." in decimal. returns: how many. */
+static inline size_t line_counts(char** rest, int64_t* out, size_t room) {
+  char* at = line_field(rest);
+  size_t count = 0;
+  while (*at != '\0') {
+    char* end;
+    if (count == room) line_die("too many numbers");
+    out[count++] = (int64_t)strtoll(at, &end, 10);
+    if (end == at) line_die("not a list of numbers");
+    at = *end == ',' ? end + 1 : end;
+  }
+  return count;
+}
+
 /* Bytes in hexadecimal, in place of the digits: *size of them. */
 static inline char* line_bytes(char** rest, size_t* size) {
   char* digits = line_field(rest);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "line.h"
+#include "usage_cpp.hpp"
 #include "warmroute/ingest/engine_metrics.hpp"
 #include "warmroute/ingest/kv_source.hpp"
 #include "warmroute/warmroute.hpp"
@@ -46,7 +47,7 @@ class Runner {
       std::puts("advance");
     } else if (op == "home") home(line);
     else if (op == "stats") stats();
-    else line_die("unknown operation");
+    else if (!usage_.run(op, line)) line_die("unknown operation");
   }
 
  private:
@@ -236,6 +237,7 @@ class Runner {
   std::vector<Ticket> tickets_;
   line_u64s hashes_{};
   line_u32s tokens_{};
+  surfaces::UsageRunner usage_;
 };
 
 }  // namespace
