@@ -177,11 +177,10 @@ inline void PrefixIndex::match_from(const detail::Node* node, std::span<const Bl
     const detail::Node* next =
         detail::find_branch(node->branches.load(std::memory_order_acquire), matched, path[depth]);
     if (next == nullptr) {
-      // A writer may just have taken the child into this run: it shows the longer run before it takes the child away.
+      // A writer may just have taken the child into this run, which may have gone on otherwise when we compared it: it shows
+      // the run with the child's blocks before it takes the child away.
       const detail::Run* now = node->run.load(std::memory_order_acquire);
-      if (matched != length || now->length.load(std::memory_order_acquire) <= matched ||
-          now->hashes()[matched] != path[depth])
-        return;
+      if (now->length.load(std::memory_order_acquire) <= matched || now->hashes()[matched] != path[depth]) return;
       for (unsigned t = 0; t < tiers; ++t) credit.undo(*node, out.depth(t), base);
       continue;
     }
