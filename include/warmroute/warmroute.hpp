@@ -27,6 +27,11 @@
 ///     }
 #pragma once
 
+#include "warmroute/control/applier.hpp"
+#include "warmroute/control/signature.hpp"
+#include "warmroute/control/sink.hpp"
+#include "warmroute/control/snapshot.hpp"
+#include "warmroute/control/source.hpp"
 #include "warmroute/ingest/engine_metrics.hpp"
 #include "warmroute/ingest/kv_events.hpp"
 #include "warmroute/ingest/kv_source.hpp"

@@ -86,11 +86,12 @@ struct KeyDraft {
   std::uint64_t version = 0;
   bool revoked = false;
   bool by_digest = false;
+  bool seen = false;
   std::span<const KeyDigest> digests;
 };
 
 KeyDraft draft_of(const KeyEntry& e) {
-  return {e.hash, e.name(), e.key_id(), e.team_id(), e.version, e.revoked, e.by_digest, e.digests()};
+  return {e.hash, e.name(), e.key_id(), e.team_id(), e.version, e.revoked, e.by_digest, e.was_seen(), e.digests()};
 }
 
 void append_entry(KeyShard& shard, const KeyDraft& d) {
@@ -101,7 +102,8 @@ void append_entry(KeyShard& shard, const KeyDraft& d) {
                    static_cast<std::uint8_t>(d.team_id.size()),
                    static_cast<std::uint8_t>(d.digests.size()),
                    d.revoked,
-                   d.by_digest};
+                   d.by_digest,
+                   static_cast<std::uint8_t>(d.seen)};
   const std::size_t word = shard.store.size();
   shard.store.resize(word + e.words());
   char* to = reinterpret_cast<char*>(shard.store.data() + word);
@@ -173,12 +175,12 @@ Status add_drafts(const KeyRecord& r, std::size_t index, std::vector<KeyDraft>& 
     const std::span<const KeyDigest> digests =
         r.revoked ? std::span<const KeyDigest>{} : std::span<const KeyDigest>{r.digests};
     out.push_back(
-        {name_hash(r.public_id, false), r.public_id, key_id, r.team_id, r.version, r.revoked, false, digests});
+        {name_hash(r.public_id, false), r.public_id, key_id, r.team_id, r.version, r.revoked, false, false, digests});
     return {};
   }
   for (const KeyDigest& d : r.digests) {
     const std::string_view name = as_text(d.bytes);
-    out.push_back({name_hash(name, true), name, key_id, r.team_id, r.version, r.revoked, true,
+    out.push_back({name_hash(name, true), name, key_id, r.team_id, r.version, r.revoked, true, false,
                    r.revoked ? std::span<const KeyDigest>{} : std::span<const KeyDigest>{&d, 1}});
   }
   return {};
@@ -215,6 +217,7 @@ bool merge_shard(const KeyShard* old, std::vector<KeyDraft>& fresh, bool full) {
         continue;
       }
       KeyDraft& offered = fresh[table[i] - 1];
+      offered.seen = held.seen;
       if (e.revoked) {  // a tombstone yields to what is newer only, and never if it is for ever
         const bool newer = offered.version > e.version;
         if (!newer) offered = held;
@@ -251,13 +254,17 @@ int key_verdict_status(KeyVerdict verdict) noexcept {
 
 struct KeySet::Impl {
   explicit Impl(const KeySetOptions& o)
-      : options(o), root(epochs, std::make_unique<KeyRoot>()), peppers(epochs, std::make_unique<Peppers>()) {}
+      : max_age(o.max_age.value),
+        on_stale(o.on_stale),
+        root(epochs, std::make_unique<KeyRoot>()),
+        peppers(epochs, std::make_unique<Peppers>()) {}
 
   Status change(std::uint64_t generation, std::span<const KeyRecord> records, bool full);
   KeyVerdict prove(const KeyEntry& e, std::string_view secret, const Digest* whole_key, WallNanos now,
                    const Peppers& known) const;
 
-  KeySetOptions options;
+  std::atomic<std::int64_t> max_age;
+  std::atomic<StaleKeys> on_stale;
   mutable detail::EpochDomain epochs;
   detail::Snapshot<KeyRoot> root;
   detail::Snapshot<Peppers> peppers;
@@ -376,6 +383,21 @@ Status KeySet::confirm(std::uint64_t generation, Nanos now) {
   return {};
 }
 
+Status KeySet::roll_back(std::uint64_t from, std::uint64_t generation, std::span<const KeyRecord> records, Nanos now) {
+  const std::lock_guard lock(impl_->writers);
+  if (from != impl_->root.latest().generation)
+    return Error{Code::stale, "keys are not at generation " + std::to_string(from) + ": nothing to roll back",
+                 kNoOffset};
+  if (Status s = impl_->change(generation, records, true); !s) return s;
+  impl_->heard.store(now.value, std::memory_order_release);
+  return {};
+}
+
+void KeySet::set_max_age(Nanos max_age, StaleKeys on_stale) noexcept {
+  impl_->on_stale.store(on_stale, std::memory_order_relaxed);
+  impl_->max_age.store(max_age.value, std::memory_order_relaxed);
+}
+
 Status KeySet::revoke(std::string_view public_id, std::uint64_t version) {
   const std::lock_guard lock(impl_->writers);
   if (public_id.empty()) return Error{Code::invalid_argument, "revoke: no public_id", kNoOffset};
@@ -388,7 +410,9 @@ Status KeySet::revoke(std::string_view public_id, std::uint64_t version) {
 
 KeyVerdict KeySet::check(std::string_view key, UsageTime now, KeyGrant& grant) const {
   if (key.empty() || key.size() > kMaxPresented) return KeyVerdict::malformed;
-  if (impl_->options.on_stale == StaleKeys::refuse && stale(now.steady)) return KeyVerdict::stale_set;
+  const StaleKeys on_stale = impl_->on_stale.load(std::memory_order_relaxed);
+  const bool is_stale = stale(now.steady);
+  if (is_stale && on_stale == StaleKeys::refuse) return KeyVerdict::stale_set;
   const auto pin = impl_->epochs.pin();
   const KeyRoot& root = impl_->root.read(pin);
   const KeyParts parts = split_key(key);
@@ -410,6 +434,10 @@ KeyVerdict KeySet::check(std::string_view key, UsageTime now, KeyGrant& grant) c
   if (found == nullptr) return shaped || root.by_digest != 0 ? KeyVerdict::unknown : KeyVerdict::malformed;
   const KeyVerdict verdict = impl_->prove(*found, parts.secret, &whole, now.wall, impl_->peppers.read(pin));
   if (verdict != KeyVerdict::accepted) return verdict;
+  if (!found->was_seen()) {
+    if (is_stale && on_stale == StaleKeys::refuse_new) return KeyVerdict::stale_set;
+    if (!is_stale) found->mark_seen();
+  }
   grant.key_id = found->key_id();
   grant.team_id = found->team_id();
   grant.version = found->version;
@@ -426,7 +454,8 @@ Nanos KeySet::age(Nanos now) const noexcept {
 }
 
 bool KeySet::stale(Nanos now) const noexcept {
-  return impl_->options.max_age.value > 0 && age(now) > impl_->options.max_age;
+  const Nanos most{impl_->max_age.load(std::memory_order_relaxed)};
+  return most.value > 0 && age(now) > most;
 }
 
 std::size_t KeySet::size() const noexcept { return impl_->root.read(impl_->epochs.pin()).live; }

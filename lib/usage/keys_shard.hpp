@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,6 +33,16 @@ struct KeyEntry {
   std::uint8_t digest_count = 0;
   bool revoked = false;
   bool by_digest = false;  // the lookup name is a digest of the whole key
+  // Was accepted while the set was fresh. The one byte that readers write, through atomic_ref. A mark made while a change
+  // copies the shard may be lost: it comes again with the key's next request.
+  std::uint8_t seen = 0;
+
+  bool was_seen() const {
+    return std::atomic_ref<std::uint8_t>(const_cast<KeyEntry*>(this)->seen).load(std::memory_order_relaxed);
+  }
+  void mark_seen() const {
+    std::atomic_ref<std::uint8_t>(const_cast<KeyEntry*>(this)->seen).store(1, std::memory_order_relaxed);
+  }
 
   std::span<const KeyDigest> digests() const {
     return {reinterpret_cast<const KeyDigest*>(this + 1), std::size_t{digest_count}};

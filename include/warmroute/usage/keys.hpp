@@ -76,7 +76,14 @@ struct KeyGrant {
   std::uint64_t generation = 0;  ///< of the set that said so
 };
 
-enum class StaleKeys : std::uint8_t { keep_serving = 0, refuse = 1 };
+/// What becomes of requests while the set is stale. Numbers are fixed and only appended.
+enum class StaleKeys : std::uint8_t {
+  keep_serving = 0,
+  refuse = 1,
+  /// Keys that this object accepted while it was not stale go on; all others get stale_set. A key is its public id, whatever
+  /// its secret; without public ids, a digest. Being changed by snapshots does not make a key new; being gone does.
+  refuse_new = 2,
+};
 
 struct KeySetOptions {
   Nanos max_age{};  ///< since control was last heard of; 0: no limit
@@ -107,6 +114,12 @@ class KeySet {
 
   /// Control was heard of and `generation` is still its newest. errors: stale: it is not ours.
   Status confirm(std::uint64_t generation, Nanos now);
+
+  /// As replace, to a generation that may be older, or is the same. errors: stale: `from` is not generation(); invalid_argument.
+  Status roll_back(std::uint64_t from, std::uint64_t generation, std::span<const KeyRecord> records, Nanos now);
+
+  /// From now on, instead of what the options say. threads: any.
+  void set_max_age(Nanos max_age, StaleKeys on_stale) noexcept;
 
   /// Revokes at once, beside control: everything up to `version`. Also before the key is known. errors: invalid_argument.
   Status revoke(std::string_view public_id, std::uint64_t version = kRevokedForever);
