@@ -10,6 +10,7 @@
  *   7 Requests     what is asked: token ids, block hashes, or a JSON body
  *   8 Routing      route, peek, explain, tickets; one by one and in batches
  *   9 Observation  statistics, Prometheus text
+ *   10 Usage       what requests used and cost, keys, limits, the books: in warmroute_usage.h, which is included at the end
  *
  * Rules that hold everywhere:
  * - Calls that can fail return a wr_status; 0 is success. The optional last argument `err` (NULL is fine) then says what is wrong,
@@ -1353,5 +1354,7 @@ WR_API wr_status wr_router_prometheus(const wr_router* router, char* buf, size_t
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
+
+#include "warmroute_usage.h"
 
 #endif /* WARMROUTE_H */

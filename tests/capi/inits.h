@@ -39,6 +39,31 @@ uint32_t FUNCTION(void) {
   const wr_poller_options poller = WR_POLLER_OPTIONS_INIT;
   const wr_poller_target polled = WR_POLLER_TARGET_INIT;
   const wr_poller_status asked = WR_POLLER_STATUS_INIT;
+  const wr_meter_options u_meter_options = WR_METER_OPTIONS_INIT;
+  const wr_usage_report u_usage_report = WR_USAGE_REPORT_INIT;
+  const wr_usage_ask u_usage_ask = WR_USAGE_ASK_INIT;
+  const wr_token_estimate u_token_estimate = WR_TOKEN_ESTIMATE_INIT;
+  const wr_estimate_options u_estimate_options = WR_ESTIMATE_OPTIONS_INIT;
+  const wr_cost u_cost = WR_COST_INIT;
+  const wr_self_hosted_price u_self_hosted_price = WR_SELF_HOSTED_PRICE_INIT;
+  const wr_price_options u_price_options = WR_PRICE_OPTIONS_INIT;
+  const wr_key_digest u_key_digest = WR_KEY_DIGEST_INIT;
+  const wr_key_record u_key_record = WR_KEY_RECORD_INIT;
+  const wr_key_grant u_key_grant = WR_KEY_GRANT_INIT;
+  const wr_keys_options u_keys_options = WR_KEYS_OPTIONS_INIT;
+  const wr_keys_statistics u_keys_statistics = WR_KEYS_STATISTICS_INIT;
+  const wr_limit_spec u_limit_spec = WR_LIMIT_SPEC_INIT;
+  const wr_limit_use u_limit_use = WR_LIMIT_USE_INIT;
+  const wr_limit_decision u_limit_decision = WR_LIMIT_DECISION_INIT;
+  const wr_limits_options u_limits_options = WR_LIMITS_OPTIONS_INIT;
+  const wr_limits_statistics u_limits_statistics = WR_LIMITS_STATISTICS_INIT;
+  const wr_usage_event u_usage_event = WR_USAGE_EVENT_INIT;
+  const wr_journal_options u_journal_options = WR_JOURNAL_OPTIONS_INIT;
+  const wr_journal_cursor u_journal_cursor = WR_JOURNAL_CURSOR_INIT;
+  const wr_journal_statistics u_journal_statistics = WR_JOURNAL_STATISTICS_INIT;
+  const wr_journal_record u_journal_record = WR_JOURNAL_RECORD_INIT;
+  const wr_ledger_options u_ledger_options = WR_LEDGER_OPTIONS_INIT;
+  const wr_ledger_row u_ledger_row = WR_LEDGER_ROW_INIT;
   return wr_abi_version() + nobody.generation + (none.data == NULL) + error.struct_size + space.struct_size +
          index.struct_size + statistics.struct_size + member.struct_size + ring.struct_size + bound.struct_size +
          pick.struct_size + router.struct_size + spec.struct_size + stored.struct_size + report.struct_size +
@@ -46,5 +71,13 @@ uint32_t FUNCTION(void) {
          all.struct_size + replica.struct_size + pool.struct_size + source.struct_size + status.struct_size +
          reading.struct_size + rank.struct_size + target.struct_size + applied.struct_size + counters.struct_size +
          delta.struct_size + subscriber.struct_size + endpoint.struct_size + line.struct_size + poller.struct_size +
-         polled.struct_size + asked.struct_size;
+         polled.struct_size + asked.struct_size + u_meter_options.struct_size + u_usage_report.struct_size +
+         u_usage_ask.struct_size + u_token_estimate.struct_size + u_estimate_options.struct_size + u_cost.struct_size +
+         u_self_hosted_price.struct_size + u_price_options.struct_size + u_key_digest.struct_size +
+         u_key_record.struct_size + u_key_grant.struct_size + u_keys_options.struct_size +
+         u_keys_statistics.struct_size + u_limit_spec.struct_size + u_limit_use.struct_size +
+         u_limit_decision.struct_size + u_limits_options.struct_size + u_limits_statistics.struct_size +
+         u_usage_event.struct_size + u_journal_options.struct_size + (u_journal_cursor.segment != 0) +
+         u_journal_statistics.struct_size + u_journal_record.struct_size + u_ledger_options.struct_size +
+         u_ledger_row.struct_size;
 }

@@ -45,7 +45,7 @@ def main() -> int:
     parser.add_argument("--static")
     options = parser.parse_args()
     tests = options.repository / "tests/capi"
-    header = (options.repository / "capi/include/warmroute.h").read_text()
+    header = "".join(p.read_text() for p in sorted((options.repository / "capi/include").glob("*.h")))
     plain = without_comments(header)
     lines = (options.repository / "capi/symbols.txt").read_text()
     functions, list_ = declared(header), promised(lines)

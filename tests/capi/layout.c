@@ -706,3 +706,490 @@ NUMBER(WR_MAX_FALLBACKS, 4);
 NUMBER(WR_VERDICT_SLOTS, 16);
 NUMBER(WR_REASON_SLOTS, 32);
 NUMBER(WR_OUTCOME_SLOTS, 16);
+
+/* warmroute_usage.h */
+
+NUMBER(WR_ANSWER_AUTOMATIC, 0);
+NUMBER(WR_ANSWER_OPENAI, 1);
+NUMBER(WR_ANSWER_RESPONSES, 2);
+NUMBER(WR_ANSWER_EMBEDDINGS, 3);
+NUMBER(WR_ANSWER_MESSAGES, 4);
+NUMBER(WR_ANSWER_GEMINI, 5);
+NUMBER(WR_ANSWER_BEDROCK, 6);
+NUMBER(WR_ANSWER_COHERE, 7);
+NUMBER(WR_ANSWER_LLAMACPP, 8);
+
+NUMBER(WR_BELIEF_BY_RULE, 0);
+NUMBER(WR_BELIEF_YES, 1);
+NUMBER(WR_BELIEF_NO, 2);
+
+SIZE(wr_meter_options, 80);
+AT(wr_meter_options, struct_size, 0);
+AT(wr_meter_options, abi_version, 4);
+AT(wr_meter_options, api, 8);
+AT(wr_meter_options, input_includes_cache, 12);
+AT(wr_meter_options, output_includes_reasoning, 16);
+AT(wr_meter_options, ignore_total, 20);
+AT(wr_meter_options, trust_requested_tier, 24);
+AT(wr_meter_options, reserved0, 28);
+AT(wr_meter_options, requested_tier, 32);
+AT(wr_meter_options, reserved, 48);
+
+NUMBER(WR_USAGE_SOURCE_NONE, 0);
+NUMBER(WR_USAGE_SOURCE_PROVIDER, 1);
+NUMBER(WR_USAGE_SOURCE_TIMINGS, 2);
+NUMBER(WR_USAGE_SOURCE_ESTIMATE, 3);
+
+NUMBER(WR_ANOMALY_INVALID_COUNT, 1);
+NUMBER(WR_ANOMALY_CACHED_EXCEEDS_INPUT, 2);
+NUMBER(WR_ANOMALY_REASONING_EXCEEDS_OUTPUT, 4);
+NUMBER(WR_ANOMALY_TOTAL_MISMATCH, 8);
+NUMBER(WR_ANOMALY_WRITE_SPLIT_EXCEEDS, 16);
+NUMBER(WR_ANOMALY_BAD_CRC, 32);
+NUMBER(WR_ANOMALY_MALFORMED_EVENT, 64);
+NUMBER(WR_ANOMALY_TOO_LARGE, 128);
+NUMBER(WR_ANOMALY_COMPRESSED, 256);
+
+SIZE(wr_other_model_usage, 64);
+AT(wr_other_model_usage, model, 0);
+AT(wr_other_model_usage, input_tokens, 16);
+AT(wr_other_model_usage, cached_input_tokens, 24);
+AT(wr_other_model_usage, cache_write_input_tokens, 32);
+AT(wr_other_model_usage, output_tokens, 40);
+AT(wr_other_model_usage, reserved, 48);
+
+SIZE(wr_usage_report, 416);
+AT(wr_usage_report, struct_size, 0);
+AT(wr_usage_report, complete, 4);
+AT(wr_usage_report, error, 8);
+AT(wr_usage_report, source, 12);
+AT(wr_usage_report, anomalies, 16);
+AT(wr_usage_report, reserved0, 20);
+AT(wr_usage_report, output_events, 24);
+AT(wr_usage_report, input_tokens, 32);
+AT(wr_usage_report, cached_input_tokens, 40);
+AT(wr_usage_report, cache_write_input_tokens, 48);
+AT(wr_usage_report, output_tokens, 56);
+AT(wr_usage_report, reasoning_output_tokens, 64);
+AT(wr_usage_report, cache_write_5m_tokens, 72);
+AT(wr_usage_report, cache_write_30m_tokens, 80);
+AT(wr_usage_report, cache_write_1h_tokens, 88);
+AT(wr_usage_report, cache_write_12h_tokens, 96);
+AT(wr_usage_report, text_input_tokens, 104);
+AT(wr_usage_report, audio_input_tokens, 112);
+AT(wr_usage_report, image_input_tokens, 120);
+AT(wr_usage_report, video_input_tokens, 128);
+AT(wr_usage_report, cached_text_input_tokens, 136);
+AT(wr_usage_report, cached_audio_input_tokens, 144);
+AT(wr_usage_report, cached_image_input_tokens, 152);
+AT(wr_usage_report, cached_video_input_tokens, 160);
+AT(wr_usage_report, text_output_tokens, 168);
+AT(wr_usage_report, audio_output_tokens, 176);
+AT(wr_usage_report, image_output_tokens, 184);
+AT(wr_usage_report, tool_use_input_tokens, 192);
+AT(wr_usage_report, accepted_prediction_tokens, 200);
+AT(wr_usage_report, rejected_prediction_tokens, 208);
+AT(wr_usage_report, processed_input_tokens, 216);
+AT(wr_usage_report, processed_output_tokens, 224);
+AT(wr_usage_report, unattributed_tokens, 232);
+AT(wr_usage_report, context_input_tokens, 240);
+AT(wr_usage_report, web_search_requests, 248);
+AT(wr_usage_report, web_fetch_requests, 256);
+AT(wr_usage_report, reported_cost_picos, 264);
+AT(wr_usage_report, finish_reason, 272);
+AT(wr_usage_report, service_tier, 288);
+AT(wr_usage_report, speed, 304);
+AT(wr_usage_report, inference_geography, 320);
+AT(wr_usage_report, model, 336);
+AT(wr_usage_report, response_id, 352);
+AT(wr_usage_report, other_models, 368);
+AT(wr_usage_report, other_model_count, 376);
+AT(wr_usage_report, reserved, 384);
+
+SIZE(wr_usage_ask, 64);
+AT(wr_usage_ask, struct_size, 0);
+AT(wr_usage_ask, stream, 4);
+AT(wr_usage_ask, asked, 8);
+AT(wr_usage_ask, change, 12);
+AT(wr_usage_ask, offset, 16);
+AT(wr_usage_ask, removed, 24);
+AT(wr_usage_ask, inserted, 32);
+AT(wr_usage_ask, reserved, 48);
+
+SIZE(wr_token_estimate, 40);
+AT(wr_token_estimate, struct_size, 0);
+AT(wr_token_estimate, reserved0, 4);
+AT(wr_token_estimate, input_tokens, 8);
+AT(wr_token_estimate, output_tokens, 16);
+AT(wr_token_estimate, reserved, 24);
+
+SIZE(wr_estimate_options, 64);
+AT(wr_estimate_options, struct_size, 0);
+AT(wr_estimate_options, reserved0, 4);
+AT(wr_estimate_options, prompt_bytes, 8);
+AT(wr_estimate_options, input_tokens, 16);
+AT(wr_estimate_options, requested_output_tokens, 24);
+AT(wr_estimate_options, max_output_tokens, 32);
+AT(wr_estimate_options, margin_percent, 40);
+AT(wr_estimate_options, reserved, 48);
+
+NUMBER(WR_PRICE_TIER_STANDARD, 0);
+NUMBER(WR_PRICE_TIER_PRIORITY, 1);
+NUMBER(WR_PRICE_TIER_FLEX, 2);
+NUMBER(WR_PRICE_TIER_BATCH, 3);
+NUMBER(WR_PRICE_TIER_BALANCED, 4);
+NUMBER(WR_PRICE_TIER_ULTRAFAST, 5);
+
+NUMBER(WR_PRICE_TIER_REPORTED, UINT32_MAX);
+
+NUMBER(WR_PRICE_METER_INPUT, 0);
+NUMBER(WR_PRICE_METER_CACHED_INPUT, 1);
+NUMBER(WR_PRICE_METER_CACHE_WRITE, 2);
+NUMBER(WR_PRICE_METER_CACHE_WRITE_1H, 3);
+NUMBER(WR_PRICE_METER_CACHE_WRITE_12H, 4);
+NUMBER(WR_PRICE_METER_AUDIO_INPUT, 5);
+NUMBER(WR_PRICE_METER_CACHED_AUDIO_INPUT, 6);
+NUMBER(WR_PRICE_METER_IMAGE_INPUT, 7);
+NUMBER(WR_PRICE_METER_CACHED_IMAGE_INPUT, 8);
+NUMBER(WR_PRICE_METER_VIDEO_INPUT, 9);
+NUMBER(WR_PRICE_METER_OUTPUT, 10);
+NUMBER(WR_PRICE_METER_REASONING_OUTPUT, 11);
+NUMBER(WR_PRICE_METER_AUDIO_OUTPUT, 12);
+NUMBER(WR_PRICE_METER_IMAGE_OUTPUT, 13);
+NUMBER(WR_PRICE_METER_WEB_SEARCH, 14);
+NUMBER(WR_PRICE_METER_OTHER_MODEL, 15);
+
+NUMBER(WR_COST_SOURCE_UNKNOWN, 0);
+NUMBER(WR_COST_SOURCE_TABLE, 1);
+NUMBER(WR_COST_SOURCE_SELF_HOSTED, 2);
+NUMBER(WR_COST_SOURCE_REPORTED, 3);
+
+SIZE(wr_cost_line, 32);
+AT(wr_cost_line, meter, 0);
+AT(wr_cost_line, reserved0, 4);
+AT(wr_cost_line, quantity, 8);
+AT(wr_cost_line, rate_femtos, 16);
+AT(wr_cost_line, cost_picos, 24);
+
+NUMBER(WR_COST_LINE_SLOTS, 24);
+
+SIZE(wr_cost, 856);
+AT(wr_cost, struct_size, 0);
+AT(wr_cost, source, 4);
+AT(wr_cost, picos, 8);
+AT(wr_cost, price_key, 16);
+AT(wr_cost, threshold_tokens, 32);
+AT(wr_cost, tier_fell_back, 40);
+AT(wr_cost, partial, 44);
+AT(wr_cost, line_count, 48);
+AT(wr_cost, reserved0, 52);
+AT(wr_cost, lines, 56);
+AT(wr_cost, reserved, 824);
+
+SIZE(wr_self_hosted_price, 80);
+AT(wr_self_hosted_price, struct_size, 0);
+AT(wr_self_hosted_price, reserved0, 4);
+AT(wr_self_hosted_price, model, 8);
+AT(wr_self_hosted_price, replica_hour_picos, 24);
+AT(wr_self_hosted_price, input_tokens_per_second, 32);
+AT(wr_self_hosted_price, output_tokens_per_second, 40);
+AT(wr_self_hosted_price, cached_tokens_per_second, 48);
+AT(wr_self_hosted_price, utilization, 56);
+AT(wr_self_hosted_price, reserved, 64);
+
+SIZE(wr_price_options, 48);
+AT(wr_price_options, struct_size, 0);
+AT(wr_price_options, tier, 4);
+AT(wr_price_options, provider, 8);
+AT(wr_price_options, prefer_reported_cost, 24);
+AT(wr_price_options, off_peak, 28);
+AT(wr_price_options, reserved, 32);
+
+NUMBER(WR_KEY_DIGEST_HMAC_SHA256, 0);
+NUMBER(WR_KEY_DIGEST_SHA256_SECRET, 1);
+NUMBER(WR_KEY_DIGEST_SHA256_KEY, 2);
+
+NUMBER(WR_KEY_DIGEST_BYTES, 32u);
+
+SIZE(wr_key_digest, 80);
+AT(wr_key_digest, struct_size, 0);
+AT(wr_key_digest, kind, 4);
+AT(wr_key_digest, pepper_version, 8);
+AT(wr_key_digest, reserved0, 12);
+AT(wr_key_digest, bytes, 16);
+AT(wr_key_digest, not_before_wall_ns, 48);
+AT(wr_key_digest, not_after_wall_ns, 56);
+AT(wr_key_digest, reserved, 64);
+
+NUMBER(WR_REVOKED_FOREVER, UINT64_MAX);
+
+SIZE(wr_key_record, 104);
+AT(wr_key_record, struct_size, 0);
+AT(wr_key_record, revoked, 4);
+AT(wr_key_record, public_id, 8);
+AT(wr_key_record, key_id, 24);
+AT(wr_key_record, team_id, 40);
+AT(wr_key_record, version, 56);
+AT(wr_key_record, digests, 64);
+AT(wr_key_record, digest_count, 72);
+AT(wr_key_record, digest_stride, 80);
+AT(wr_key_record, reserved, 88);
+
+NUMBER(WR_KEY_VERDICT_ACCEPTED, 0);
+NUMBER(WR_KEY_VERDICT_MALFORMED, 1);
+NUMBER(WR_KEY_VERDICT_UNKNOWN, 2);
+NUMBER(WR_KEY_VERDICT_WRONG_SECRET, 3);
+NUMBER(WR_KEY_VERDICT_NOT_YET_VALID, 4);
+NUMBER(WR_KEY_VERDICT_EXPIRED, 5);
+NUMBER(WR_KEY_VERDICT_REVOKED, 6);
+NUMBER(WR_KEY_VERDICT_STALE_SET, 7);
+NUMBER(WR_KEY_VERDICT_NO_PEPPER, 8);
+NUMBER(WR_KEY_VERDICT_NO_DIGEST, 9);
+
+SIZE(wr_key_grant, 72);
+AT(wr_key_grant, struct_size, 0);
+AT(wr_key_grant, verdict, 4);
+AT(wr_key_grant, key_id, 8);
+AT(wr_key_grant, team_id, 24);
+AT(wr_key_grant, version, 40);
+AT(wr_key_grant, generation, 48);
+AT(wr_key_grant, reserved, 56);
+
+NUMBER(WR_STALE_KEYS_KEEP_SERVING, 0);
+NUMBER(WR_STALE_KEYS_REFUSE, 1);
+
+SIZE(wr_keys_options, 40);
+AT(wr_keys_options, struct_size, 0);
+AT(wr_keys_options, abi_version, 4);
+AT(wr_keys_options, max_age_ns, 8);
+AT(wr_keys_options, on_stale, 16);
+AT(wr_keys_options, reserved0, 20);
+AT(wr_keys_options, reserved, 24);
+
+SIZE(wr_keys_statistics, 80);
+AT(wr_keys_statistics, struct_size, 0);
+AT(wr_keys_statistics, stale, 4);
+AT(wr_keys_statistics, generation, 8);
+AT(wr_keys_statistics, age_ns, 16);
+AT(wr_keys_statistics, keys, 24);
+AT(wr_keys_statistics, revoked, 32);
+AT(wr_keys_statistics, bytes, 40);
+AT(wr_keys_statistics, reserved, 48);
+
+SIZE(wr_scope, 4);
+
+NUMBER(WR_NO_SCOPE, UINT32_MAX);
+
+SIZE(wr_limit_ticket, 8);
+
+NUMBER(WR_LIMIT_REQUESTS, 0);
+NUMBER(WR_LIMIT_INPUT_TOKENS, 1);
+NUMBER(WR_LIMIT_OUTPUT_TOKENS, 2);
+NUMBER(WR_LIMIT_TOTAL_TOKENS, 3);
+NUMBER(WR_LIMIT_COST_NANOS, 4);
+
+NUMBER(WR_LIMIT_RATE, 0);
+NUMBER(WR_LIMIT_BUDGET, 1);
+NUMBER(WR_LIMIT_CONCURRENCY, 2);
+
+NUMBER(WR_CALENDAR_MINUTE, 0);
+NUMBER(WR_CALENDAR_HOUR, 1);
+NUMBER(WR_CALENDAR_DAY, 2);
+NUMBER(WR_CALENDAR_WEEK, 3);
+NUMBER(WR_CALENDAR_MONTH, 4);
+NUMBER(WR_CALENDAR_YEAR, 5);
+
+SIZE(wr_limit_spec, 128);
+AT(wr_limit_spec, struct_size, 0);
+AT(wr_limit_spec, kind, 4);
+AT(wr_limit_spec, name, 8);
+AT(wr_limit_spec, unit, 24);
+AT(wr_limit_spec, calendar_unit, 28);
+AT(wr_limit_spec, amount, 32);
+AT(wr_limit_spec, period_ns, 40);
+AT(wr_limit_spec, burst, 48);
+AT(wr_limit_spec, anchor_local_seconds, 56);
+AT(wr_limit_spec, time_zone, 64);
+AT(wr_limit_spec, calendar_count, 80);
+AT(wr_limit_spec, cached_weight_permille, 84);
+AT(wr_limit_spec, shadow, 88);
+AT(wr_limit_spec, hard_stop, 92);
+AT(wr_limit_spec, reserved, 96);
+
+SIZE(wr_limit_use, 56);
+AT(wr_limit_use, struct_size, 0);
+AT(wr_limit_use, reserved0, 4);
+AT(wr_limit_use, input_tokens, 8);
+AT(wr_limit_use, cached_input_tokens, 16);
+AT(wr_limit_use, output_tokens, 24);
+AT(wr_limit_use, cost_picos, 32);
+AT(wr_limit_use, reserved, 40);
+
+NUMBER(WR_LIMIT_ALLOWED, 0);
+NUMBER(WR_LIMIT_RATE_EXCEEDED, 1);
+NUMBER(WR_LIMIT_TOO_MANY_AT_ONCE, 2);
+NUMBER(WR_LIMIT_BUDGET_EXCEEDED, 3);
+NUMBER(WR_LIMIT_LARGER_THAN_LIMIT, 4);
+NUMBER(WR_LIMIT_NO_ROOM, 5);
+NUMBER(WR_LIMIT_INVALID, 6);
+
+SIZE(wr_limit_left, 24);
+AT(wr_limit_left, amount, 0);
+AT(wr_limit_left, remaining, 8);
+AT(wr_limit_left, reset_ns, 16);
+
+NUMBER(WR_LIMIT_UNIT_SLOTS, 8);
+
+SIZE(wr_limit_decision, 280);
+AT(wr_limit_decision, struct_size, 0);
+AT(wr_limit_decision, outcome, 4);
+AT(wr_limit_decision, ticket, 8);
+AT(wr_limit_decision, scope, 16);
+AT(wr_limit_decision, limit, 20);
+AT(wr_limit_decision, retry_after_ns, 24);
+AT(wr_limit_decision, reset_ns, 32);
+AT(wr_limit_decision, shadow_denied, 40);
+AT(wr_limit_decision, shadow_scope, 44);
+AT(wr_limit_decision, shadow_limit, 48);
+AT(wr_limit_decision, reserved0, 52);
+AT(wr_limit_decision, left, 56);
+AT(wr_limit_decision, reserved, 248);
+
+NUMBER(WR_ORPHANS_KEEP, 0);
+NUMBER(WR_ORPHANS_REFUND, 1);
+
+SIZE(wr_limits_options, 80);
+AT(wr_limits_options, struct_size, 0);
+AT(wr_limits_options, abi_version, 4);
+AT(wr_limits_options, lease_ns, 8);
+AT(wr_limits_options, orphans, 16);
+AT(wr_limits_options, reserved0, 20);
+AT(wr_limits_options, max_scopes, 24);
+AT(wr_limits_options, max_reservations, 32);
+AT(wr_limits_options, concurrency_retry_ns, 40);
+AT(wr_limits_options, reserved, 48);
+
+SIZE(wr_limits_statistics, 88);
+AT(wr_limits_statistics, struct_size, 0);
+AT(wr_limits_statistics, reserved0, 4);
+AT(wr_limits_statistics, allowed, 8);
+AT(wr_limits_statistics, denied, 16);
+AT(wr_limits_statistics, shadow_denied, 24);
+AT(wr_limits_statistics, expired, 32);
+AT(wr_limits_statistics, stale, 40);
+AT(wr_limits_statistics, open, 48);
+AT(wr_limits_statistics, reserved, 56);
+
+SIZE(wr_usage_event, 216);
+AT(wr_usage_event, struct_size, 0);
+AT(wr_usage_event, attempt, 4);
+AT(wr_usage_event, operation_id, 8);
+AT(wr_usage_event, start_wall_ns, 24);
+AT(wr_usage_event, end_wall_ns, 32);
+AT(wr_usage_event, key_id, 40);
+AT(wr_usage_event, team_id, 56);
+AT(wr_usage_event, provider, 72);
+AT(wr_usage_event, operation, 88);
+AT(wr_usage_event, request_model, 104);
+AT(wr_usage_event, replica_id, 120);
+AT(wr_usage_event, class_id, 136);
+AT(wr_usage_event, report, 152);
+AT(wr_usage_event, cost, 160);
+AT(wr_usage_event, price_table_version, 168);
+AT(wr_usage_event, reserved, 184);
+
+NUMBER(WR_JOURNAL_BEGIN, 1);
+NUMBER(WR_JOURNAL_END, 2);
+NUMBER(WR_JOURNAL_INCOMPLETE, 3);
+NUMBER(WR_JOURNAL_WITHDRAWN, 4);
+
+NUMBER(WR_JOURNAL_SYNC_NONE, 0);
+NUMBER(WR_JOURNAL_SYNC_BATCHED, 1);
+NUMBER(WR_JOURNAL_SYNC_EACH, 2);
+
+NUMBER(WR_JOURNAL_REFUSE, 0);
+NUMBER(WR_JOURNAL_SERVE_UNBILLED, 1);
+
+SIZE(wr_journal_options, 80);
+AT(wr_journal_options, struct_size, 0);
+AT(wr_journal_options, abi_version, 4);
+AT(wr_journal_options, sync, 8);
+AT(wr_journal_options, on_full, 12);
+AT(wr_journal_options, sync_bytes, 16);
+AT(wr_journal_options, segment_bytes, 24);
+AT(wr_journal_options, max_bytes, 32);
+AT(wr_journal_options, max_held_ends, 40);
+AT(wr_journal_options, reserved, 48);
+
+SIZE(wr_journal_cursor, 16);
+AT(wr_journal_cursor, segment, 0);
+AT(wr_journal_cursor, offset, 8);
+
+SIZE(wr_journal_statistics, 128);
+AT(wr_journal_statistics, struct_size, 0);
+AT(wr_journal_statistics, full, 4);
+AT(wr_journal_statistics, begins, 8);
+AT(wr_journal_statistics, ends, 16);
+AT(wr_journal_statistics, recovered, 24);
+AT(wr_journal_statistics, torn_bytes, 32);
+AT(wr_journal_statistics, damaged, 40);
+AT(wr_journal_statistics, unbilled, 48);
+AT(wr_journal_statistics, lost_ends, 56);
+AT(wr_journal_statistics, held_ends, 64);
+AT(wr_journal_statistics, open, 72);
+AT(wr_journal_statistics, bytes, 80);
+AT(wr_journal_statistics, syncs, 88);
+AT(wr_journal_statistics, reserved, 96);
+
+SIZE(wr_journal_record, 56);
+AT(wr_journal_record, struct_size, 0);
+AT(wr_journal_record, kind, 4);
+AT(wr_journal_record, number, 8);
+AT(wr_journal_record, event_id, 16);
+AT(wr_journal_record, event, 32);
+AT(wr_journal_record, reserved, 40);
+
+NUMBER(WR_LEDGER_BY_NONE, 0);
+NUMBER(WR_LEDGER_BY_KEY, 1);
+NUMBER(WR_LEDGER_BY_TEAM, 2);
+NUMBER(WR_LEDGER_BY_MODEL, 4);
+NUMBER(WR_LEDGER_BY_REPLICA, 8);
+NUMBER(WR_LEDGER_BY_CLASS, 16);
+NUMBER(WR_LEDGER_BY_WINDOW, 32);
+NUMBER(WR_LEDGER_BY_ALL, 63);
+
+SIZE(wr_ledger_options, 72);
+AT(wr_ledger_options, struct_size, 0);
+AT(wr_ledger_options, abi_version, 4);
+AT(wr_ledger_options, by, 8);
+AT(wr_ledger_options, reprice, 12);
+AT(wr_ledger_options, window_ns, 16);
+AT(wr_ledger_options, max_rows, 24);
+AT(wr_ledger_options, prices, 32);
+AT(wr_ledger_options, reserved, 40);
+
+SIZE(wr_ledger_row, 248);
+AT(wr_ledger_row, struct_size, 0);
+AT(wr_ledger_row, reserved0, 4);
+AT(wr_ledger_row, key_id, 8);
+AT(wr_ledger_row, team_id, 24);
+AT(wr_ledger_row, model, 40);
+AT(wr_ledger_row, replica_id, 56);
+AT(wr_ledger_row, class_id, 72);
+AT(wr_ledger_row, window_start_wall_ns, 88);
+AT(wr_ledger_row, attempts, 96);
+AT(wr_ledger_row, incomplete, 104);
+AT(wr_ledger_row, errors, 112);
+AT(wr_ledger_row, unknown_usage, 120);
+AT(wr_ledger_row, unknown_cost, 128);
+AT(wr_ledger_row, input_tokens, 136);
+AT(wr_ledger_row, cached_input_tokens, 144);
+AT(wr_ledger_row, cache_write_input_tokens, 152);
+AT(wr_ledger_row, output_tokens, 160);
+AT(wr_ledger_row, reasoning_output_tokens, 168);
+AT(wr_ledger_row, cache_reported_input_tokens, 176);
+AT(wr_ledger_row, cost_usd, 184);
+AT(wr_ledger_row, cost_picos, 192);
+AT(wr_ledger_row, saved_usd, 200);
+AT(wr_ledger_row, saved_picos, 208);
+AT(wr_ledger_row, reserved, 216);

@@ -6,6 +6,7 @@
 #include <warmroute.h>
 
 #include "line.h"
+#include "usage_c.h"
 
 enum { MAX_REPLICAS = 4096, MAX_SOURCES = 8 };
 
@@ -303,7 +304,7 @@ static void run(char* line) {
   else if (strcmp(op, "advance") == 0) {
     if (wr_router_advance(router, line_int(&line), NULL) != WR_STATUS_OK) line_die("advance failed");
     puts("advance");
-  } else {
+  } else if (!usage_run(op, line)) {
     change(op, line);
   }
 }
@@ -317,6 +318,7 @@ int main(void) {
       wr_metrics_new(&metrics, NULL) != WR_STATUS_OK) {
     line_die("cannot begin");
   }
+  usage_begin();
   while (fgets(line, (int)LINE_MAX_BYTES, stdin) != NULL) {
     line[strcspn(line, "\n")] = '\0';
     run(line);
@@ -326,6 +328,7 @@ int main(void) {
   free(tickets.data);
   free(tokens.data);
   free(line);
+  usage_end();
   for (i = 0; i < MAX_SOURCES; ++i) wr_kv_source_free(sources[i]);
   wr_metrics_free(metrics);
   wr_ring_free(ring);
