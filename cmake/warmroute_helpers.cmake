@@ -35,6 +35,10 @@ endfunction()
 function(warmroute_add_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  if(WARMROUTE_UNITY)  # eleven files that use the router compile in 23 s instead of 70
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+    set_source_files_properties(../support/counting_new.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE
     WARMROUTE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"

@@ -8,10 +8,10 @@ namespace {
 
 using gateway::Timeout;
 
-const FakeServer::Script kGood = [](FakeCall& c) { c.answer(200, kUsageAnswer); };
+const FakeServer::Script kWell = [](FakeCall& c) { c.answer(200, kUsageAnswer); };
 
 TEST(GatewayFaults, AResetBeforeAnyAnswerIsRetriedElsewhere) {
-  FakeServer bad([](FakeCall&c) { c.reset(); }), good(kGood);
+  FakeServer bad([](FakeCall&c) { c.reset(); }), good(kWell);
   Rig rig(config_for({bad.port(), good.port()}));
   for (int i = 0; i < 4; ++i) EXPECT_EQ(rig.chat().status, 200u);
   EXPECT_GE(bad.calls.load(), 1);
@@ -25,7 +25,7 @@ TEST(GatewayFaults, AResetBehindTheHeadIsRetriedWhileNoBodyWasPassedOn) {
     c.begin_stream();
     c.reset();
   });
-  FakeServer good(kGood);
+  FakeServer good(kWell);
   Rig rig(config_for({bad.port(), good.port()}));
   for (int i = 0; i < 4; ++i) EXPECT_EQ(rig.chat("x", true).status, 200u);
   EXPECT_GE(bad.calls.load(), 1);
@@ -39,7 +39,7 @@ TEST(GatewayFaults, AResetInMidStreamCutsTheAnswerAndIsNotRetried) {
     eventually([] { return false; }, std::chrono::milliseconds(50));  // so that the piece is not lost with the reset
     c.reset();
   });
-  FakeServer good(kGood);
+  FakeServer good(kWell);
   auto config = config_for({bad.port(), good.port()});
   Rig rig(std::move(config));
   int cut = 0;
@@ -56,7 +56,7 @@ TEST(GatewayFaults, AResetInMidStreamCutsTheAnswerAndIsNotRetried) {
 }
 
 TEST(GatewayFaults, AServerErrorIsRetriedElsewhereAndSeveralTakeTheReplicaDown) {
-  FakeServer bad([](FakeCall&c) { c.answer(500, "{}"); }), good(kGood);
+  FakeServer bad([](FakeCall&c) { c.answer(500, "{}"); }), good(kWell);
   auto config = config_for({bad.port(), good.port()});
   config.probe_interval = std::chrono::seconds(60);
   Rig rig(std::move(config));
@@ -78,7 +78,7 @@ TEST(GatewayFaults, AnErrorThatNobodyElseCanMendIsPassedThroughWithItsBody) {
 }
 
 TEST(GatewayFaults, ClientErrorsPassThroughAndSayNothingAboutTheReplica) {
-  FakeServer server([](FakeCall&c) { c.answer(c.number % 2 == 0 ? 404 : 422, "no"); }), other(kGood);
+  FakeServer server([](FakeCall&c) { c.answer(c.number % 2 == 0 ? 404 : 422, "no"); }), other(kWell);
   Rig rig(config_for({server.port(), other.port()}));
   int refused = 0;
   for (int i = 0; i < 20; ++i) refused += rig.chat().status >= 400 ? 1 : 0;
@@ -90,7 +90,7 @@ TEST(GatewayFaults, ClientErrorsPassThroughAndSayNothingAboutTheReplica) {
 }
 
 TEST(GatewayFaults, ABusyReplicaIsPassedOverForAsLongAsItAsksAndStaysUp) {
-  FakeServer busy([](FakeCall&c) { c.answer(429, "busy", "Retry-After: 30\r\n"); }), good(kGood);
+  FakeServer busy([](FakeCall&c) { c.answer(429, "busy", "Retry-After: 30\r\n"); }), good(kWell);
   Rig rig(config_for({busy.port(), good.port()}));
   for (int i = 0; i < 20; ++i) EXPECT_EQ(rig.chat().status, 200u);
   EXPECT_EQ(busy.calls.load(), 1);
@@ -115,13 +115,13 @@ TEST(GatewayFaults, WhenAllAreBusyTheClientIsToldSo) {
 }
 
 TEST(GatewayFaults, ARefusedConnectionTakesTheReplicaDownAndItsReturnTakesItUp) {
-  FakeServer good(kGood);
+  FakeServer good(kWell);
   const auto port = free_port();
   Rig rig(config_for({port, good.port()}));
   for (int i = 0; i < 10; ++i) EXPECT_EQ(rig.chat().status, 200u);
   EXPECT_EQ(rig.health(0), Health::down);
   EXPECT_EQ(rig.retries(), 1u);
-  FakeServer returned(kGood, port);
+  FakeServer returned(kWell, port);
   EXPECT_TRUE(eventually([&] { return rig.health(0) == Health::up; }));
   for (int i = 0; i < 10; ++i) EXPECT_EQ(rig.chat().status, 200u);
   EXPECT_EQ(returned.calls.load(), 5);
@@ -145,7 +145,7 @@ TEST(GatewayFaults, ARestartForgetsTheCacheAndAFlapDoesNot) {
   flaky.reset();
   EXPECT_EQ(rig.chat("z").status, 502u);
   EXPECT_EQ(rig.health(0), Health::down);
-  FakeServer returned(kGood, port);
+  FakeServer returned(kWell, port);
   EXPECT_TRUE(eventually([&] { return rig.health(0) == Health::up; }));
   EXPECT_TRUE(eventually([&] { return believed() == 0; })) << believed();
 }
@@ -194,7 +194,7 @@ TEST(GatewayFaults, InterimAnswersAreNotTheAnswerAndNoClientGetsAnothersWords) {
 }
 
 TEST(GatewayFaults, AnotherProtocolThatNobodyAskedForIsAFailure) {
-  FakeServer odd([](FakeCall&c) { c.write("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n"); }), good(kGood);
+  FakeServer odd([](FakeCall&c) { c.write("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n"); }), good(kWell);
   Rig rig(config_for({odd.port(), good.port()}));
   for (int i = 0; i < 4; ++i) EXPECT_EQ(rig.chat().status, 200u);
   EXPECT_BOOKS_EMPTY(rig);
@@ -237,7 +237,7 @@ TEST(GatewayTimeouts, ConnectEndsAnAttemptThatReachesNobody) {
   deaf.listen(0);
   const auto port = deaf.local_endpoint().port();
   TestClient first(port);
-  FakeServer good(kGood);
+  FakeServer good(kWell);
   auto config = config_for({port, good.port()});
   config.connect_timeout = std::chrono::milliseconds(100);
   Rig rig(std::move(config));

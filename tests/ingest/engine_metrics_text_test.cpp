@@ -35,14 +35,14 @@ bool same(TextReader& reader, const std::string& page) {
   return fast.samples == naive.samples && fast.malformed == naive.malformed;
 }
 
-constexpr std::size_t kSmall = 20'000;
+constexpr std::size_t kSmallSteps = 20'000;
 
 TEST(EngineMetricsText, ReadsEveryPageOfTheCasesAsTheNaiveReaderDoes) {
   TextReader reader(128, std::size_t{1} << 20);
   std::size_t samples = 0;
   for (const std::string& name : test::metrics_cases()) {
     const std::string page = test::page_of(name);
-    if (page.size() > kSmall) continue;
+    if (page.size() > kSmallSteps) continue;
     EXPECT_TRUE(same(reader, page)) << name;
     samples += fast_page(reader, page).samples.size();
   }
@@ -54,7 +54,7 @@ TEST(EngineMetricsText, ReadsPagesThatAreCutAnywhereAsTheNaiveReaderDoes) {
   std::mt19937_64 random(11);
   for (const std::string& name : test::metrics_cases()) {
     const std::string page = test::page_of(name);
-    if (page.size() > kSmall) continue;
+    if (page.size() > kSmallSteps) continue;
     for (std::size_t cut = 0; cut < page.size(); cut += page.size() < 800 ? 1 : 1 + random() % (page.size() / 40)) {
       ASSERT_TRUE(same(reader, page.substr(0, cut))) << name << " cut at " << cut;
     }
@@ -67,7 +67,7 @@ TEST(EngineMetricsText, ReadsMutatedPagesAsTheNaiveReaderDoes) {
   std::vector<std::string> pages;
   for (const std::string& name : test::metrics_cases()) {
     std::string page = test::page_of(name);
-    if (page.size() <= kSmall && !page.empty()) pages.push_back(page.substr(0, 1'500));
+    if (page.size() <= kSmallSteps && !page.empty()) pages.push_back(page.substr(0, 1'500));
   }
   constexpr std::string_view kBytes{"{}\",=\\#\n\r \t+-.eE0n:_\0\xC3\xA9\xFF", 24};
   for (int round = 0; round < 4'000; ++round) {

@@ -118,7 +118,7 @@ TEST(Residency, EqualsTheNaiveCacheUnderRandomUse) {
   }
 }
 
-Path chain(std::uint64_t family, std::size_t length) {
+Path root_path(std::uint64_t family, std::size_t length) {
   Path path(length);
   for (std::size_t i = 0; i < length; ++i) path[i] = BlockHash{family << 32 | (i + 1)};
   return path;
@@ -127,30 +127,30 @@ Path chain(std::uint64_t family, std::size_t length) {
 TEST(Residency, KeepsTheHeadOfAPathLongerThanTheCache) {
   PrefixIndex index;
   Residency residency(index, kReplica, Tier::device, {.capacity_blocks = 10});
-  residency.insert(chain(1, 5), Nanos{1});
-  residency.insert(chain(2, 25), Nanos{2});
-  EXPECT_EQ(residency.held(chain(2, 25)), 10U);
-  EXPECT_EQ(residency.held(chain(1, 5)), 0U);
+  residency.insert(root_path(1, 5), Nanos{1});
+  residency.insert(root_path(2, 25), Nanos{2});
+  EXPECT_EQ(residency.held(root_path(2, 25)), 10U);
+  EXPECT_EQ(residency.held(root_path(1, 5)), 0U);
   EXPECT_EQ(residency.evicted(), 5U);
 }
 
 TEST(Residency, ExpiresABoundedNumberOfBlocksPerCall) {
   PrefixIndex index;
   Residency residency(index, kReplica, Tier::device, {.ttl = Nanos{10}});
-  residency.insert(chain(1, 100), Nanos{0});
+  residency.insert(root_path(1, 100), Nanos{0});
   residency.advance(Nanos{9}, 30);
   EXPECT_EQ(residency.blocks(), 100U);
   residency.advance(Nanos{10}, 30);
   EXPECT_EQ(residency.blocks(), 70U);
-  EXPECT_EQ(residency.held(chain(1, 100)), 70U);
+  EXPECT_EQ(residency.held(root_path(1, 100)), 70U);
 }
 
 TEST(Residency, OutlivesAThousandTurnsThatEachReplaceTheirLastBlocks) {
   PrefixIndex index;
   Residency residency(index, kReplica, Tier::device, {.capacity_blocks = 4'000});
-  Path path = chain(1, 10);
+  Path path = root_path(1, 10);
   for (std::uint64_t turn = 0; turn < 1'000; ++turn) {
-    const Path answer = chain(100 + turn, 2), again = chain(10'000 + turn, 3);
+    const Path answer = root_path(100 + turn, 2), again = root_path(10'000 + turn, 3);
     Path with_answer = path;
     with_answer.insert(with_answer.end(), answer.begin(), answer.end());
     residency.insert(with_answer, Nanos{static_cast<std::int64_t>(turn)});
@@ -167,12 +167,12 @@ TEST(Residency, OutlivesAThousandTurnsThatEachReplaceTheirLastBlocks) {
 TEST(Residency, ForgetsEverythingWhenItIsCleared) {
   PrefixIndex index;
   Residency residency(index, kReplica);
-  residency.insert(chain(1, 100), Nanos{0});
+  residency.insert(root_path(1, 100), Nanos{0});
   residency.clear();
   EXPECT_EQ(residency.blocks(), 0U);
   EXPECT_EQ(index.statistics().memberships, 0U);
-  residency.insert(chain(1, 3), Nanos{0});
-  EXPECT_EQ(residency.held(chain(1, 100)), 3U);
+  residency.insert(root_path(1, 3), Nanos{0});
+  EXPECT_EQ(residency.held(root_path(1, 100)), 3U);
 }
 
 }  // namespace

@@ -16,14 +16,14 @@ using Path = test::NaiveIndex::Path;
 constexpr std::uint32_t kReplicas = 4;
 
 /// Replicas 0 and 1 agree on names; 2 and 3 have their own.
-EngineHash engine_name(std::uint32_t slot, std::uint32_t generation, const Path& path, std::size_t end) {
+EngineHash name_by_engine(std::uint32_t slot, std::uint32_t generation, const Path& path, std::size_t end) {
   std::uint64_t h = slot < 2 ? 17 : slot * 1'000 + generation;
   for (std::size_t i = 0; i < end; ++i) h = (h ^ to_u64(path[i])) * 0x9E3779B97F4A7C15ULL + (h >> 29);
   return EngineHash{h};
 }
 
-struct World {
-  explicit World(std::uint64_t seed, std::uint64_t stay, std::size_t longest)
+struct NamedWorld {
+  explicit NamedWorld(std::uint64_t seed, std::uint64_t stay, std::size_t longest)
       : random(seed), stay_percent(stay), longest_path(longest) {}
 
   std::mt19937_64 random;
@@ -54,10 +54,10 @@ struct World {
       --from;
     std::vector<EngineHash> ids;
     for (std::size_t end = from + 1; end <= path.size(); ++end) {
-      ids.push_back(engine_name(slot, generation[slot], path, end));
+      ids.push_back(name_by_engine(slot, generation[slot], path, end));
       named[slot][tier].insert(prefix(path, end));
     }
-    const EngineHash parent = engine_name(slot, generation[slot], path, from);
+    const EngineHash parent = name_by_engine(slot, generation[slot], path, from);
     ASSERT_TRUE(index.store_event({slot, generation[slot]}, static_cast<Tier>(tier), from == 0 ? nullptr : &parent, ids,
                                   std::span(path).subspan(from)));
     naive.store({slot, generation[slot]}, static_cast<Tier>(tier), path, from);
@@ -69,7 +69,7 @@ struct World {
     std::size_t expected = 0;
     for (std::size_t end = path.size(); end > first; --end) {  // leaf to root
       if (!named[slot][tier].contains(prefix(path, end))) continue;
-      ids.push_back(engine_name(slot, generation[slot], path, end));
+      ids.push_back(name_by_engine(slot, generation[slot], path, end));
       expected += naive.remove({slot, generation[slot]}, static_cast<Tier>(tier), std::span(path).first(end), end - 1);
       named[slot][tier].erase(prefix(path, end));
     }
@@ -148,7 +148,7 @@ struct World {
 };
 
 /// returns: the bytes that are left when all but slot 8 forgot everything, after as many calls of `advance` as it takes.
-std::size_t bytes_at_rest(World& world, std::uint32_t generation) {
+std::size_t bytes_at_rest(NamedWorld& world, std::uint32_t generation) {
   for (std::uint32_t slot = 0; slot < 10; ++slot) {
     if (slot != 8) world.index.clear({slot, generation});
   }
@@ -165,7 +165,7 @@ TEST(PrefixEventsProperty, NamesLeadToTheRightBlocksWhateverHappensToTheTree) {
 #endif
   const char* more = std::getenv("WARMROUTE_TEST_ROUNDS");
   for (std::uint64_t seed = 1; seed <= 8 * (more == nullptr ? 1 : std::strtoull(more, nullptr, 10)); ++seed) {
-    World world(seed, seed % 2 == 0 ? 40 : 95, seed % 2 == 0 ? 10 : 70);
+    NamedWorld world(seed, seed % 2 == 0 ? 40 : 95, seed % 2 == 0 ? 10 : 70);
     world.store_base(seed % 3 * 700);
     const std::size_t base = world.index.statistics().bytes;
     for (int step = 0; step < kSteps; ++step) {
@@ -185,7 +185,7 @@ TEST(PrefixEventsProperty, NamesTakeNoByteAfterTheirBlocks) {
   constexpr int kSteps = 300;
 #endif
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-    World world(seed, 99, seed % 2 == 0 ? 6'000 : 600);
+    NamedWorld world(seed, 99, seed % 2 == 0 ? 6'000 : 600);
     const std::size_t blocks = seed % 3 * 5'000;
     world.store_base(blocks);
     const std::size_t base = world.index.statistics().bytes;

@@ -371,7 +371,7 @@ TEST(Limits, RandomRequestsGiveWhatASequentialModelGives) {
   const auto below = [&](std::int64_t n) {
     return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
   };
-  struct Model {
+  struct Sequential {
     std::map<std::int64_t, std::int64_t> used;  // by day
     std::int64_t in_flight = 0;
   };
@@ -383,7 +383,7 @@ TEST(Limits, RandomRequestsGiveWhatASequentialModelGives) {
   };
   Limits limits;
   std::vector<ScopeId> ids;
-  std::vector<Model> models(6);
+  std::vector<Sequential> models(6);
   for (int i = 0; i < 6; ++i) {
     ids.push_back(*limits.scope("label", std::to_string(i)));
     ASSERT_TRUE(limits.set_limits(ids.back(), std::vector{budget(LimitUnit::total_tokens, 5'000), concurrency(8)}));
