@@ -93,7 +93,7 @@ struct ControlStatus {
   WallNanos issued_at{};
   Nanos age{};           ///< since control was last heard of; the greatest value: never
   Nanos max_age{};       ///< 0: no limit
-  bool expired = false;  ///< older than max_age, or there is one and nothing came
+  bool expired = false;  ///< older than max_age
   OnExpired on_expired = OnExpired::serve;
   bool from_disk = false;     ///< in force is the last good one, and control was not heard of since
   std::size_t keys = 0;       ///< not revoked

@@ -101,7 +101,7 @@ Result<Snapshot> parse_snapshot(std::string_view payload, const SnapshotOptions&
 std::string write_snapshot(const Snapshot& snapshot);
 
 /// Replaces a file as a whole: written beside it, synced, renamed, and the folder synced; readers see the old or the new one.
-/// `mode`: of a new file. errors: io; the old file then stays.
+/// `mode`: of the file. errors: io; the old file then stays.
 Status replace_file(const std::string& path, std::string_view bytes, unsigned mode = 0600);
 /// errors: not_found, io, too_large.
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes);
