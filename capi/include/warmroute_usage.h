@@ -438,7 +438,8 @@ typedef struct wr_key_grant {
 } wr_key_grant;
 #define WR_KEY_GRANT_INIT {sizeof(wr_key_grant), WR_KEY_VERDICT_MALFORMED, WR_STR_INIT, WR_STR_INIT, 0, 0, {0, 0}}
 
-enum { WR_STALE_KEYS_KEEP_SERVING = 0, WR_STALE_KEYS_REFUSE = 1 };
+/** What becomes of requests while the set is stale; refuse_new: keys that were accepted while it was not go on. */
+enum { WR_STALE_KEYS_KEEP_SERVING = 0, WR_STALE_KEYS_REFUSE = 1, WR_STALE_KEYS_REFUSE_NEW = 2 };
 typedef struct wr_keys_options {
   uint32_t struct_size;
   uint32_t abi_version;
@@ -451,7 +452,7 @@ typedef struct wr_keys_options {
 
 typedef struct wr_keys_statistics {
   uint32_t struct_size;
-  uint32_t stale; /* 1: older than max_age_ns, or nothing came yet */
+  uint32_t stale; /* 1: control is silent for longer than max_age_ns */
   uint64_t generation;
   int64_t age_ns; /* since control was last heard of; INT64_MAX: never */
   uint64_t keys;  /* that are not revoked */
@@ -478,6 +479,12 @@ WR_API wr_status wr_keys_apply(wr_keys* keys, uint64_t base, uint64_t generation
                                size_t count, size_t stride, int64_t now_ns, wr_error* err);
 /** Control was heard of, and `generation` is still its newest. errors: stale (it is not ours). threads: any. since: 0.2.0 */
 WR_API wr_status wr_keys_confirm(wr_keys* keys, uint64_t generation, int64_t now_ns, wr_error* err);
+/** As wr_keys_replace, to a generation that may be older, or is the same. errors: stale (`from` is not the generation), invalid_argument: nothing
+    changes. threads: any. since: 0.2.0 */
+WR_API wr_status wr_keys_roll_back(wr_keys* keys, uint64_t from, uint64_t generation, const wr_key_record* records,
+                                   size_t count, size_t stride, int64_t now_ns, wr_error* err);
+/** From now on, instead of what the options say. errors: out_of_range (on_stale), invalid_argument. threads: any. since: 0.2.0 */
+WR_API wr_status wr_keys_set_max_age(wr_keys* keys, int64_t max_age_ns, uint32_t on_stale, wr_error* err);
 /** Revokes at once, beside control, everything up to `version`; also before the key is known. errors: invalid_argument. threads: any. since: 0.2.0 */
 WR_API wr_status wr_keys_revoke(wr_keys* keys, wr_str public_id, uint64_t version, wr_error* err);
 /** errors: out_of_memory. since: 0.2.0 */

@@ -95,7 +95,7 @@ wr_status wr_keys_new(const wr_keys_options* options, wr_keys** out, wr_error* e
     const Input<wr_keys_options> in(options, kKeysDefaults);
     if (!in) return in.refuse(err, "options is NULL");
     if (!abi_fits(in->abi_version)) return refuse_abi(err, in->abi_version);
-    if (in->on_stale > WR_STALE_KEYS_REFUSE) {
+    if (in->on_stale > WR_STALE_KEYS_REFUSE_NEW) {
       return fail(err, Code::out_of_range, "on_stale is not one of WR_STALE_KEYS_...");
     }
     chosen.max_age = Nanos{in->max_age_ns};
@@ -131,6 +131,22 @@ wr_status wr_keys_apply(wr_keys* keys, uint64_t base, uint64_t generation, const
 wr_status wr_keys_confirm(wr_keys* keys, uint64_t generation, int64_t now_ns, wr_error* err) {
   if (keys == nullptr) return null_argument(err, kNoKeys);
   return guard(err, [&] { return done(keys->set.confirm(generation, Nanos{now_ns}), err); });
+}
+
+wr_status wr_keys_roll_back(wr_keys* keys, uint64_t from, uint64_t generation, const wr_key_record* records,
+                            size_t count, size_t stride, int64_t now_ns, wr_error* err) {
+  return with_key_records(keys, records, count, stride, err, [&](const std::vector<KeyRecord>& list) {
+    return keys->set.roll_back(from, generation, list, Nanos{now_ns});
+  });
+}
+
+wr_status wr_keys_set_max_age(wr_keys* keys, int64_t max_age_ns, uint32_t on_stale, wr_error* err) {
+  if (keys == nullptr) return null_argument(err, kNoKeys);
+  if (on_stale > WR_STALE_KEYS_REFUSE_NEW) {
+    return fail(err, Code::out_of_range, "on_stale is not one of WR_STALE_KEYS_...");
+  }
+  keys->set.set_max_age(Nanos{max_age_ns}, static_cast<StaleKeys>(on_stale));
+  return WR_STATUS_OK;
 }
 
 wr_status wr_keys_revoke(wr_keys* keys, wr_str public_id, uint64_t version, wr_error* err) {

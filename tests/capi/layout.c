@@ -957,6 +957,7 @@ AT(wr_key_grant, reserved, 56);
 
 NUMBER(WR_STALE_KEYS_KEEP_SERVING, 0);
 NUMBER(WR_STALE_KEYS_REFUSE, 1);
+NUMBER(WR_STALE_KEYS_REFUSE_NEW, 2);
 
 SIZE(wr_keys_options, 40);
 AT(wr_keys_options, struct_size, 0);
