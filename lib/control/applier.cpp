@@ -79,6 +79,7 @@ using control::Prepared;
 struct SnapshotApplier::Impl {
   Impl(ControlOptions o, ControlTargets t) : options(std::move(o)), targets(t), disk(options.directory) {}
 
+  control::LastGood::Kept look_at_folder();
   Result<Prepared> prepare(std::string_view bytes);
   Result<std::shared_ptr<const PriceTable>> prepare_prices(const Snapshot& snapshot);
   Status prepare_scopes(Prepared& p);
@@ -101,6 +102,7 @@ struct SnapshotApplier::Impl {
   std::map<std::pair<std::string, std::string>, ScopeId> own_scopes;  // that ever had limits of their own
   std::set<std::string> default_dimensions;
   bool priced = false;  // a table of ours is in the slot
+  bool looked = false;  // at the folder
   bool loaded = false;
   control::Digest digest{};  // of the bytes in force
   std::string signed_by;
@@ -296,6 +298,20 @@ void SnapshotApplier::Impl::confirm(UsageTime now) {
   note_kept(disk.keep_heard({state.top_generation, now.wall}));
 }
 
+// What was revoked and how high generations were counts even where nobody asks for the last good snapshot: these files are
+// written again.
+control::LastGood::Kept SnapshotApplier::Impl::look_at_folder() {
+  looked = true;
+  control::LastGood::Kept kept = disk.load(options.snapshot.max_bytes + 4'096);
+  revocations.remember(kept.revoked);
+  const std::lock_guard lock(facts);
+  for (const RollbackRecord& r : kept.rollbacks) state.top_generation = std::max({state.top_generation, r.from, r.to});
+  if (kept.heard) state.top_generation = std::max(state.top_generation, kept.heard->top);
+  rollbacks = std::move(kept.rollbacks);
+  state.revoked = revocations.size();
+  return kept;
+}
+
 SnapshotApplier::SnapshotApplier(ControlOptions options, ControlTargets targets)
     : impl_(std::make_unique<Impl>(std::move(options), targets)) {}
 SnapshotApplier::~SnapshotApplier() = default;
@@ -304,16 +320,7 @@ Result<bool> SnapshotApplier::load_last_good(UsageTime now) {
   Impl& me = *impl_;
   const std::lock_guard lock(me.changes);
   if (!me.disk.used()) return false;
-  control::LastGood::Kept kept = me.disk.load(me.options.snapshot.max_bytes + 4'096);
-  me.revocations.remember(kept.revoked);
-  {
-    const std::lock_guard facts(me.facts);
-    for (const RollbackRecord& r : kept.rollbacks)
-      me.state.top_generation = std::max({me.state.top_generation, r.from, r.to});
-    if (kept.heard) me.state.top_generation = std::max(me.state.top_generation, kept.heard->top);
-    me.rollbacks = std::move(kept.rollbacks);
-    me.state.revoked = me.revocations.size();
-  }
+  control::LastGood::Kept kept = me.look_at_folder();
   const auto damaged = [&](Error error) {
     error.message = "last good: " + error.message;
     return me.note_refused(std::move(error)).error();
@@ -344,6 +351,7 @@ Result<bool> SnapshotApplier::load_last_good(UsageTime now) {
 Result<Applied> SnapshotApplier::apply(std::string_view bytes, UsageTime now) {
   Impl& me = *impl_;
   const std::lock_guard lock(me.changes);
+  if (me.disk.used() && !me.looked) (void)me.look_at_folder();
   control::Digest digest{};
   if (me.loaded && control::sha256(bytes, digest) && digest == me.digest) {
     me.confirm(now);
@@ -390,6 +398,7 @@ Status SnapshotApplier::revoke(std::string_view public_id, std::uint64_t version
   const std::lock_guard lock(me.changes);
   if (public_id.empty() || public_id.size() > 64 || public_id.find('-') != std::string_view::npos)
     return Error{Code::invalid_argument, "revoke: no public_id: 1 to 64 bytes without a dash", kNoOffset};
+  if (me.disk.used() && !me.looked) (void)me.look_at_folder();
   KeyRecord tombstone;
   tombstone.public_id = public_id;
   tombstone.version = version;

@@ -106,7 +106,6 @@ LastGood::Kept LastGood::load(std::size_t max_bytes) {
   const auto fault = [&](std::string_view what, std::string_view why) {
     kept.faults.append(kept.faults.empty() ? "" : "; ").append(what).append(": ").append(why);
   };
-  if (::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) fault(folder_, file_error("make", folder_).message);
   sweep(folder_);
   // returns: nullopt: there is none, or it cannot be read, which is a fault.
   const auto read = [&](std::string_view name, std::size_t most) -> std::optional<std::string> {
@@ -140,10 +139,15 @@ LastGood::Kept LastGood::load(std::size_t max_bytes) {
   return kept;
 }
 
-Status LastGood::keep_bytes(std::string_view bytes) { return replace_file(path(kSnapshotFile), bytes); }
+Status LastGood::keep(std::string_view name, std::string_view bytes) const {
+  if (::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) return file_error("make", folder_);
+  return replace_file(path(name), bytes);
+}
+
+Status LastGood::keep_bytes(std::string_view bytes) { return keep(kSnapshotFile, bytes); }
 
 Status LastGood::keep_revoked(std::vector<KeyRecord> revoked) {
-  return replace_file(path(kRevokedFile), revoked_text(std::move(revoked)));
+  return keep(kRevokedFile, revoked_text(std::move(revoked)));
 }
 
 // Lines are only ever added: nobody rewrites an audit.
@@ -160,7 +164,7 @@ Status LastGood::add_rollback(const RollbackRecord& record) {
 }
 
 Status LastGood::keep_heard(const Heard& heard) {
-  return replace_file(path(kHeardFile), std::to_string(heard.top) + " " + std::to_string(heard.at.value) + "\n");
+  return keep(kHeardFile, std::to_string(heard.top) + " " + std::to_string(heard.at.value) + "\n");
 }
 
 }  // namespace warmroute::control

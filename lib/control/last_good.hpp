@@ -30,14 +30,16 @@ class LastGood {
     std::string faults;  // of files that are there and cannot be used
   };
 
-  // Makes the folder if need be, and sweeps what a killed process left half-written.
+  // Sweeps what a killed process left half-written.
   Kept load(std::size_t max_bytes);
+  // What follows makes the folder if need be.
   Status keep_bytes(std::string_view bytes);
   Status keep_revoked(std::vector<KeyRecord> revoked);
   Status add_rollback(const RollbackRecord& record);
   Status keep_heard(const Heard& heard);
 
  private:
+  Status keep(std::string_view name, std::string_view bytes) const;
   [[nodiscard]] std::string path(std::string_view name) const { return folder_ + "/" + std::string(name); }
 
   const std::string folder_;
