@@ -40,8 +40,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto split = read(fresh, bytes, 1 + data[0] % 16U);
   require(whole != HttpAnswer::State::more && whole == split);
   require((whole == HttpAnswer::State::failed) == !reused.fault().empty());
-  if (whole == HttpAnswer::State::done)
-    require(reused.body() == fresh.body() && reused.keeps_alive() == fresh.keeps_alive());
+  // Whether the connection is kept may differ: bytes behind the answer speak against it, where they have come.
+  if (whole == HttpAnswer::State::done) require(reused.body() == fresh.body());
   const auto url = warmroute::poll::parse_url(bytes);
   if (url) require(!url->host.empty() && !url->port.empty() && !url->path.empty() && url->path[0] == '/');
   else require(!url.error().message.empty());
