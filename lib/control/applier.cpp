@@ -302,14 +302,14 @@ void SnapshotApplier::Impl::confirm(UsageTime now) {
 // written again.
 control::LastGood::Kept SnapshotApplier::Impl::look_at_folder() {
   looked = true;
-  control::LastGood::Kept kept = disk.load(options.snapshot.max_bytes + 4'096);
-  revocations.remember(kept.revoked);
+  control::LastGood::Kept found = disk.load(options.snapshot.max_bytes + 4'096);
+  revocations.remember(found.revoked);
   const std::lock_guard lock(facts);
-  for (const RollbackRecord& r : kept.rollbacks) state.top_generation = std::max({state.top_generation, r.from, r.to});
-  if (kept.heard) state.top_generation = std::max(state.top_generation, kept.heard->top);
-  rollbacks = std::move(kept.rollbacks);
+  for (const RollbackRecord& r : found.rollbacks) state.top_generation = std::max({state.top_generation, r.from, r.to});
+  if (found.heard) state.top_generation = std::max(state.top_generation, found.heard->top);
+  rollbacks = std::move(found.rollbacks);
   state.revoked = revocations.size();
-  return kept;
+  return found;
 }
 
 SnapshotApplier::SnapshotApplier(ControlOptions options, ControlTargets targets)
