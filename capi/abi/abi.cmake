@@ -38,7 +38,7 @@ run(${LAUNCHER} ${CXX} -std=c++20 -g -O0 -fPIC -fvisibility=hidden -I${root}incl
 run(${CXX} -shared all.o -o ${library} -Wl,-soname,libwarmroute_c.so.${number}
     -Wl,--version-script=${capi}warmroute_c.map)
 # Handles are named in the header and made of private types: those are dropped, and nothing about this machine is kept.
-run(${ABIDW} --header-file ${header} --header-file ${capi}include/warmroute_usage.h --drop-private-types --exported-interfaces-only --no-corpus-path --no-comp-dir-path
+run(${ABIDW} --headers-dir ${capi}include --drop-private-types --exported-interfaces-only --no-corpus-path --no-comp-dir-path
     --no-show-locs --no-elf-needed --no-architecture --no-parameter-names --type-id-style hash
     --out-file ${SCRATCH}/now.abi ${library})
 if(WRITE)

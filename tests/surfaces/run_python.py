@@ -1,4 +1,4 @@
-"""The operations of generate.cpp through the Python interface: reads them from stdin, prints a line for each."""
+"""The operations of generate.cpp and generate_usage.hpp through the Python interface: reads them from stdin, prints a line for each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 import numpy
+from usage_python import UsageRunner
 
 import warmroute
 
@@ -48,6 +49,7 @@ class Runner:
         self.tickets: list[int] = []
         self.sources: dict[int, warmroute.KvSource] = {}
         self.metrics = warmroute.EngineMetrics()
+        self.usage = UsageRunner()
 
     def run(self, line: str) -> str:
         op, _, rest = line.partition(" ")
@@ -57,7 +59,8 @@ class Runner:
         if op == "page":
             which, now, page = rest.split(" ", 2)
             return self.page(int(which), int(now), page.replace("|", "\n"))
-        return getattr(self, f"op_{op}")(*rest.split(" "))
+        answer = self.usage.run(op, rest)
+        return getattr(self, f"op_{op}")(*rest.split(" ")) if answer is None else answer
 
     def op_policy(self, json: str) -> str:
         code = code_of(lambda: self.router.set_policy(warmroute.Policy.from_json(json)))
