@@ -74,6 +74,25 @@ E enum_of(py::handle source) {
   return static_cast<E>(number);
 }
 
+/// Every value of an enum as an enum.IntEnum with the same numbers.
+template <class E>
+void bind_enum(py::module_& m, const char* doc) {
+  py::native_enum<E> bound(m, EnumNames<E>::kPythonName, "enum.IntEnum", doc);
+  for (std::size_t i = 0; i < EnumNames<E>::kNames.size(); ++i) {
+    bound.value(std::string(EnumNames<E>::kNames[i]).c_str(), static_cast<E>(i));
+  }
+  bound.finalize();
+}
+
+/// Text from outside: it may hold any bytes.
+inline py::str text_of(std::string_view bytes) {
+  PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace");
+  if (text == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::str>(text);
+}
+
+using AnyDict = py::typing::Dict<py::str, py::object>;
+using NowArg = std::optional<std::int64_t>;
 using LogCallback = std::optional<py::typing::Callable<py::object(LogLevel, py::str)>>;
 using TokenizerCallback = std::optional<py::typing::Callable<py::object(py::bytes)>>;
 using ClockCallback = std::optional<py::typing::Callable<py::int_()>>;
@@ -99,6 +118,15 @@ void bind_events(py::module_& m);
 void bind_subscriber(py::module_& m);
 void bind_metrics(py::module_& m);
 void bind_poller(py::module_& m);
+void bind_usage_enums(py::module_& m);
+void bind_usage_values(py::module_& m);
+void bind_usage_price(py::module_& m);
+void bind_usage_meter(py::module_& m);
+void bind_usage_request(py::module_& m);
+void bind_usage_keys(py::module_& m);
+void bind_usage_limits(py::module_& m);
+void bind_usage_journal(py::module_& m);
+void bind_usage_ledger(py::module_& m);
 
 }  // namespace warmroute::python
 

@@ -23,7 +23,7 @@ namespace warmroute::python {
 template <class E>
 struct EnumNames;
 
-/// Numbers are 0, 1, 2, ... in the order of the names.
+/// Numbers are 0, 1, 2, ... in the order of the names. Those of usage/ are in usage_enum_names.hpp.
 #define WARMROUTE_ENUM_NAMES(Type, Count, ...)                                                          \
   template <>                                                                                           \
   struct EnumNames<Type> {                                                                              \
@@ -61,7 +61,5 @@ WARMROUTE_ENUM_NAMES(StaleSignals, 2, "ignore", "exclude");
 WARMROUTE_ENUM_NAMES(Tier, 4, "device", "host", "disk", "shared");
 WARMROUTE_ENUM_NAMES(Verdict, 9, "routed", "no_replica", "no_pool", "no_adapter", "all_excluded", "saturated",
                      "ticket_table_full", "not_permitted", "no_permitted_pool");
-
-#undef WARMROUTE_ENUM_NAMES
 
 }  // namespace warmroute::python

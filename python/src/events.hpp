@@ -15,6 +15,4 @@ KvSourceOptions kv_options(const PyRouter& router, const std::optional<std::uint
                            std::size_t max_held_bytes, std::size_t max_orphan_blocks, std::int64_t orphan_age_ns);
 py::dict status_dict(const KvSourceStatus& s, std::uint64_t blocks_stored, std::uint64_t blocks_removed);
 
-using AnyDict = py::typing::Dict<py::str, py::object>;
-
 }  // namespace warmroute::python

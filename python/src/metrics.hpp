@@ -16,11 +16,4 @@ using ReplicaRows = std::vector<std::tuple<std::uint64_t, std::optional<std::uin
 /// errors: as engine_table_from_json.
 std::vector<EngineMetricsTable> tables_of(const std::vector<std::string>& json);
 
-/// Text of a page: it may hold any bytes.
-inline py::str text_of(std::string_view bytes) {
-  PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace");
-  if (text == nullptr) throw py::error_already_set();
-  return py::reinterpret_steal<py::str>(text);
-}
-
 }  // namespace warmroute::python

@@ -37,4 +37,13 @@ PYBIND11_MODULE(_core, m) {
   bind_subscriber(m);
   bind_metrics(m);
   bind_poller(m);
+  bind_usage_enums(m);
+  bind_usage_values(m);
+  bind_usage_price(m);
+  bind_usage_meter(m);
+  bind_usage_request(m);
+  bind_usage_keys(m);
+  bind_usage_limits(m);
+  bind_usage_journal(m);
+  bind_usage_ledger(m);
 }

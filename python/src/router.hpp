@@ -93,7 +93,6 @@ class PyRouter {
 inline py::object object_of(PyRouter& router) { return py::cast(&router, py::return_value_policy::reference); }
 
 using RouterClass = py::class_<PyRouter>;
-using NowArg = std::optional<std::int64_t>;
 
 void bind_membership(RouterClass& c);
 void bind_routing(RouterClass& c);

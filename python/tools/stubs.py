@@ -51,6 +51,7 @@ def corrected(text: str) -> str:
     text = re.sub(r"__all__: list\[str\] = \[(.*)\]", r"__all__ = [\1]", text)
     text = text.replace("__version__: str = ", "__version__: str  # = ")
     text = re.sub(r"^has_zmq: bool = \w+", "has_zmq: bool", text, flags=re.MULTILINE)  # of the build, not of the package
+    text = re.sub(r"^USAGE_ANOMALIES: tuple = ", "USAGE_ANOMALIES: tuple[str, ...] = ", text, flags=re.MULTILINE)
     if "__version__" not in text:
         text += "__version__: str\n"
     return HEAD + "\n".join(line.rstrip() for line in text.splitlines()) + "\n"

@@ -109,6 +109,9 @@ from ._statistics import (
 )
 from ._ticket import Ticket, outcome_of
 
+# isort: split
+from . import usage
+
 __all__ = [
     "DYNAMO_HASH_SEED",
     "MAX_BLOCK_TOKENS",
@@ -202,4 +205,5 @@ __all__ = [
     "replica_generation",
     "replica_slot",
     "sequence_hashes",
+    "usage",
 ]

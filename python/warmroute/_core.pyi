@@ -4,11 +4,12 @@ The compiled part of warmroute; import warmroute instead.
 """
 from __future__ import annotations
 import collections.abc
+import decimal
 import enum
 import numpy
 import numpy.typing
 import typing
-__all__ = ['Algorithm', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'Code', 'DYNAMO_HASH_SEED', 'Decision', 'EngineCounters', 'EngineMetrics', 'Explanation', 'GatewayRing', 'HashRing', 'Health', 'Isolation', 'KvNoticeKind', 'KvResync', 'KvSocket', 'KvSource', 'KvSourceState', 'KvSubscriber', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'MetricsPoller', 'Movement', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PrefixUnit', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SlotSpec', 'SpillOrder', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'Verdict', 'api_for_path', 'block_seed', 'builtin_engine_tables', 'canonical_prompt', 'has_zmq', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'replica_generation', 'replica_slot', 'sequence_hashes']
+__all__ = ['Algorithm', 'AnswerApi', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'CalendarUnit', 'Code', 'Cost', 'CostLine', 'CostSource', 'DYNAMO_HASH_SEED', 'Decision', 'EngineCounters', 'EngineMetrics', 'Explanation', 'GatewayRing', 'HangupDrain', 'HangupMode', 'HashRing', 'Health', 'Isolation', 'Journal', 'JournalFull', 'JournalKind', 'JournalReader', 'JournalSync', 'KeyDigestKind', 'KeyGrant', 'KeySet', 'KeyVerdict', 'KvNoticeKind', 'KvResync', 'KvSocket', 'KvSource', 'KvSourceState', 'KvSubscriber', 'Ledger', 'LimitDecision', 'LimitKind', 'LimitLeft', 'LimitOutcome', 'LimitProgress', 'LimitUnit', 'Limits', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'Meter', 'MetricsPoller', 'Movement', 'OrphanCharge', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PrefixUnit', 'PriceMeter', 'PriceTable', 'PriceTier', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SlotSpec', 'SpillOrder', 'StaleKeys', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'TokenEstimate', 'TokenEstimator', 'USAGE_ANOMALIES', 'Usage', 'UsageAsk', 'UsageChunkFilter', 'UsageReport', 'UsageSource', 'Verdict', 'api_for_path', 'ask_for_usage', 'block_seed', 'builtin_engine_tables', 'canonical_prompt', 'digest_of_key', 'estimate_missing', 'focus_header', 'has_zmq', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'read_usage', 'record_focus_rows', 'record_json_line', 'replica_generation', 'replica_slot', 'sequence_hashes', 'usd']
 class Algorithm(enum.IntEnum):
     """
     How a replica is picked. `cost` is the default; the others are baselines and ways out.
@@ -1368,9 +1369,994 @@ class MetricsPoller:
         """
         Whether close was called.
         """
+class AnswerApi(enum.IntEnum):
+    """
+    Whose vocabulary an answer speaks. automatic tells by its members' names.
+    """
+    automatic = 0
+    openai = 1
+    responses = 2
+    embeddings = 3
+    messages = 4
+    gemini = 5
+    bedrock = 6
+    cohere = 7
+    llamacpp = 8
+class CalendarUnit(enum.IntEnum):
+    """
+    What a budget's window is made of.
+    """
+    minute = 0
+    hour = 1
+    day = 2
+    week = 3
+    month = 4
+    year = 5
+class CostSource(enum.IntEnum):
+    """
+    Where a cost is from.
+    """
+    unknown = 0
+    table = 1
+    self_hosted = 2
+    reported = 3
+class HangupMode(enum.IntEnum):
+    """
+    What becomes of an upstream whose client left: cut it, or drain it for its usage.
+    """
+    cut = 0
+    drain = 1
+class JournalFull(enum.IntEnum):
+    """
+    When the disk is full: refuse what cannot be billed, or serve it unbilled.
+    """
+    refuse = 0
+    serve_unbilled = 1
+class JournalSync(enum.IntEnum):
+    """
+    When the disk is asked to write, for machines that lose power.
+    """
+    none = 0
+    batched = 1
+    each = 2
+class KeyDigestKind(enum.IntEnum):
+    """
+    What a digest is of: the secret under a pepper, the secret alone, or the whole key.
+    """
+    hmac_sha256 = 0
+    sha256_secret = 1
+    sha256_key = 2
+class KeyVerdict(enum.IntEnum):
+    """
+    What a key is. A client may learn KeyGrant.status alone.
+    """
+    accepted = 0
+    malformed = 1
+    unknown = 2
+    wrong_secret = 3
+    not_yet_valid = 4
+    expired = 5
+    revoked = 6
+    stale_set = 7
+    no_pepper = 8
+    no_digest = 9
+class LimitKind(enum.IntEnum):
+    """
+    A rate (GCRA), a budget per calendar window, or how many at once.
+    """
+    rate = 0
+    budget = 1
+    concurrency = 2
+class LimitOutcome(enum.IntEnum):
+    """
+    What became of a reservation; allowed is 0.
+    """
+    allowed = 0
+    rate_exceeded = 1
+    too_many_at_once = 2
+    budget_exceeded = 3
+    larger_than_limit = 4
+    no_room = 5
+    invalid = 6
+class LimitProgress(enum.IntEnum):
+    """
+    Whether a stream may go on.
+    """
+    go_on = 0
+    stop = 1
+    stale = 2
+class LimitUnit(enum.IntEnum):
+    """
+    What a limit counts. cost_nanos: 1e-9 USD.
+    """
+    requests = 0
+    input_tokens = 1
+    output_tokens = 2
+    total_tokens = 3
+    cost_nanos = 4
+class OrphanCharge(enum.IntEnum):
+    """
+    What a reservation becomes when its lease ends.
+    """
+    keep = 0
+    refund = 1
+class PriceMeter(enum.IntEnum):
+    """
+    What is metered: the rows of a bill.
+    """
+    input = 0
+    cached_input = 1
+    cache_write = 2
+    cache_write_1h = 3
+    cache_write_12h = 4
+    audio_input = 5
+    cached_audio_input = 6
+    image_input = 7
+    cached_image_input = 8
+    video_input = 9
+    output = 10
+    reasoning_output = 11
+    audio_output = 12
+    image_output = 13
+    web_search = 14
+    other_model = 15
+class PriceTier(enum.IntEnum):
+    """
+    How urgent a request is served, which is priced apart.
+    """
+    standard = 0
+    priority = 1
+    flex = 2
+    batch = 3
+    balanced = 4
+    ultrafast = 5
+class StaleKeys(enum.IntEnum):
+    """
+    What a KeySet does when control is silent for longer than max_age_ns. refuse_new: keys that it has accepted before go on.
+    """
+    keep_serving = 0
+    refuse = 1
+    refuse_new = 2
+class UsageSource(enum.IntEnum):
+    """
+    Where counts are from.
+    """
+    none = 0
+    provider = 1
+    timings = 2
+    estimate = 3
+class JournalKind(enum.IntEnum):
+    """
+    incomplete: it began, and the process ended before it did. withdrawn: it never left.
+    """
+    begin = 1
+    end = 2
+    incomplete = 3
+    withdrawn = 4
+class Usage:
+    """
+    What one request used, in one vocabulary for all providers: immutable, by keywords.
+
+    units: tokens, unless the name says otherwise. None: unknown, which is never 0. input contains cached and
+    written, output contains reasoning; parts are never to be added to their whole.
+    """
+    def __eq__(self, other: object, /) -> bool:
+        ...
+    def __hash__(self) -> int:
+        ...
+    def __init__(self, *, input_tokens: typing.SupportsIndex | None = None, cached_input_tokens: typing.SupportsIndex | None = None, cache_write_input_tokens: typing.SupportsIndex | None = None, output_tokens: typing.SupportsIndex | None = None, reasoning_output_tokens: typing.SupportsIndex | None = None, cache_write_5m_tokens: typing.SupportsIndex | None = None, cache_write_30m_tokens: typing.SupportsIndex | None = None, cache_write_1h_tokens: typing.SupportsIndex | None = None, cache_write_12h_tokens: typing.SupportsIndex | None = None, text_input_tokens: typing.SupportsIndex | None = None, audio_input_tokens: typing.SupportsIndex | None = None, image_input_tokens: typing.SupportsIndex | None = None, video_input_tokens: typing.SupportsIndex | None = None, cached_text_input_tokens: typing.SupportsIndex | None = None, cached_audio_input_tokens: typing.SupportsIndex | None = None, cached_image_input_tokens: typing.SupportsIndex | None = None, cached_video_input_tokens: typing.SupportsIndex | None = None, text_output_tokens: typing.SupportsIndex | None = None, audio_output_tokens: typing.SupportsIndex | None = None, image_output_tokens: typing.SupportsIndex | None = None, tool_use_input_tokens: typing.SupportsIndex | None = None, accepted_prediction_tokens: typing.SupportsIndex | None = None, rejected_prediction_tokens: typing.SupportsIndex | None = None, processed_input_tokens: typing.SupportsIndex | None = None, processed_output_tokens: typing.SupportsIndex | None = None, unattributed_tokens: typing.SupportsIndex | None = None, context_input_tokens: typing.SupportsIndex | None = None, web_search_requests: typing.SupportsIndex | None = None, web_fetch_requests: typing.SupportsIndex | None = None, reported_cost_picos: typing.SupportsIndex | None = None) -> None:
+        ...
+    def __repr__(self) -> str:
+        ...
+    def replace(self, **kwargs: typing.Any) -> Usage:
+        """
+        A copy with the counts given as keywords changed.
+        """
+    def to_dict(self) -> dict[str, int]:
+        """
+        The counts that are known, by their names.
+        """
+    @property
+    def accepted_prediction_tokens(self) -> int | None:
+        """
+        Part of output.
+        """
+    @property
+    def audio_input_tokens(self) -> int | None:
+        ...
+    @property
+    def audio_output_tokens(self) -> int | None:
+        ...
+    @property
+    def cache_write_12h_tokens(self) -> int | None:
+        ...
+    @property
+    def cache_write_1h_tokens(self) -> int | None:
+        ...
+    @property
+    def cache_write_30m_tokens(self) -> int | None:
+        ...
+    @property
+    def cache_write_5m_tokens(self) -> int | None:
+        """
+        Part of the writes, by lifetime; and below.
+        """
+    @property
+    def cache_write_input_tokens(self) -> int | None:
+        """
+        Of those, written to a cache.
+        """
+    @property
+    def cached_audio_input_tokens(self) -> int | None:
+        ...
+    @property
+    def cached_image_input_tokens(self) -> int | None:
+        ...
+    @property
+    def cached_input_tokens(self) -> int | None:
+        """
+        Of those, read from a cache.
+        """
+    @property
+    def cached_text_input_tokens(self) -> int | None:
+        ...
+    @property
+    def cached_video_input_tokens(self) -> int | None:
+        ...
+    @property
+    def context_input_tokens(self) -> int | None:
+        """
+        Size of the window at the end, where a compaction ran.
+        """
+    @property
+    def image_input_tokens(self) -> int | None:
+        ...
+    @property
+    def image_output_tokens(self) -> int | None:
+        ...
+    @property
+    def input_tokens(self) -> int | None:
+        """
+        All of the prompt: uncached, cached and written to the cache.
+        """
+    @property
+    def output_tokens(self) -> int | None:
+        """
+        All that was generated, reasoning included.
+        """
+    @property
+    def processed_input_tokens(self) -> int | None:
+        """
+        Beside the billed input: what the model read (Cohere).
+        """
+    @property
+    def processed_output_tokens(self) -> int | None:
+        ...
+    @property
+    def reasoning_output_tokens(self) -> int | None:
+        """
+        Of those, reasoning.
+        """
+    @property
+    def rejected_prediction_tokens(self) -> int | None:
+        """
+        Part of output: billed, and not seen.
+        """
+    @property
+    def reported_cost_picos(self) -> int | None:
+        """
+        1e-12 USD, as the provider says.
+        """
+    @property
+    def text_input_tokens(self) -> int | None:
+        """
+        Part of its side, by modality; and below.
+        """
+    @property
+    def text_output_tokens(self) -> int | None:
+        ...
+    @property
+    def tool_use_input_tokens(self) -> int | None:
+        """
+        Part of input: of the provider's own tools.
+        """
+    @property
+    def total_tokens(self) -> int | None:
+        """
+        input + output + unattributed; None where a side is unknown.
+        """
+    @property
+    def unattributed_tokens(self) -> int | None:
+        """
+        In the provider's total and in neither side.
+        """
+    @property
+    def uncached_input_tokens(self) -> int | None:
+        """
+        Input that was neither read from a cache nor written to one.
+        """
+    @property
+    def video_input_tokens(self) -> int | None:
+        ...
+    @property
+    def web_fetch_requests(self) -> int | None:
+        """
+        Requests.
+        """
+    @property
+    def web_search_requests(self) -> int | None:
+        """
+        Requests.
+        """
+class UsageReport:
+    """
+    What an answer said. complete: the counts are the provider's last word. Text that was not said is ''.
+    """
+    def __eq__(self, other: object, /) -> bool:
+        ...
+    def __hash__(self) -> int:
+        ...
+    def __init__(self, usage: Usage | None = None, *, complete: bool = False, error: bool = False, source: UsageSource | str = 'none', anomalies: collections.abc.Sequence[str] = [], output_events: typing.SupportsIndex = 0, finish_reason: str = '', service_tier: str = '', speed: str = '', inference_geography: str = '', model: str = '', response_id: str = '') -> None:
+        """
+        Counts that are known from elsewhere than a Meter.
+        """
+    def __repr__(self) -> str:
+        ...
+    @property
+    def anomalies(self) -> tuple[str, ...]:
+        """
+        What was wrong with the answer; names of USAGE_ANOMALIES.
+        """
+    @property
+    def complete(self) -> bool:
+        ...
+    @property
+    def error(self) -> bool:
+        """
+        The answer is an error, or holds one.
+        """
+    @property
+    def finish_reason(self) -> str:
+        ...
+    @property
+    def inference_geography(self) -> str:
+        ...
+    @property
+    def model(self) -> str:
+        ...
+    @property
+    def other_models(self) -> tuple[tuple[str, Usage], ...]:
+        """
+        (model, usage) of tokens that another model than the answering one used.
+        """
+    @property
+    def output_events(self) -> int:
+        """
+        Events of a stream after which output had begun; an estimate of what was generated if it was cut.
+        """
+    @property
+    def response_id(self) -> str:
+        ...
+    @property
+    def service_tier(self) -> str:
+        ...
+    @property
+    def source(self) -> UsageSource:
+        ...
+    @property
+    def speed(self) -> str:
+        ...
+    @property
+    def usage(self) -> Usage:
+        ...
+class CostLine:
+    """
+    One row of a bill: quantity (tokens or requests) at rate_femtos (1e-15 USD) each.
+    """
+    def __repr__(self) -> str:
+        ...
+    @property
+    def cost_picos(self) -> int:
+        """
+        1e-12 USD, rounded.
+        """
+    @property
+    def meter(self) -> PriceMeter:
+        ...
+    @property
+    def quantity(self) -> int:
+        ...
+    @property
+    def rate_femtos(self) -> int:
+        ...
+class Cost:
+    """
+    What a request costs. False where that is unknown, which is never 0; a cost of 0 is true.
+    """
+    def __bool__(self) -> bool:
+        ...
+    def __eq__(self, other: object, /) -> bool:
+        ...
+    def __hash__(self) -> int:
+        ...
+    def __init__(self, picos: typing.SupportsIndex | None, source: CostSource | str = 'table', price_key: str = '') -> None:
+        """
+        A cost from elsewhere than a PriceTable. picos: 1e-12 USD; None: unknown.
+        """
+    def __repr__(self) -> str:
+        ...
+    @property
+    def lines(self) -> tuple[CostLine, ...]:
+        """
+        The bill.
+        """
+    @property
+    def partial(self) -> bool:
+        """
+        Something reported has no price.
+        """
+    @property
+    def picos(self) -> int | None:
+        """
+        1e-12 USD; None: unknown.
+        """
+    @property
+    def price_key(self) -> str:
+        """
+        Under which name the price was found.
+        """
+    @property
+    def source(self) -> CostSource:
+        ...
+    @property
+    def threshold_tokens(self) -> int:
+        """
+        Rates for prompts above so many tokens applied; 0: none.
+        """
+    @property
+    def tier_fell_back(self) -> bool:
+        """
+        There is no price for the tier: standard rates applied.
+        """
+    @property
+    def usd(self) -> decimal.Decimal | None:
+        """
+        The same in USD, exact; None: unknown.
+        """
+class PriceTable:
+    """
+    Prices of many models, in the format of LiteLLM's model_prices_and_context_window.json. Thread-safe.
+
+    Money is exact: 1e-12 USD in ints (picos), rates in 1e-15 USD (femtos). None is shipped.
+    """
+    @staticmethod
+    def from_json(prices: bytes | bytearray | memoryview | str | collections.abc.Mapping[str, typing.Any]) -> PriceTable:
+        """
+        JSON, or the dict of it. errors: Error invalid_json, not_an_object, too_large. Malformed rates are skipped.
+        """
+    @staticmethod
+    def load(path: typing.Any) -> PriceTable:
+        """
+        From a file. errors: Error io, and those of from_json.
+        """
+    def __init__(self) -> None:
+        ...
+    def __len__(self) -> int:
+        ...
+    @typing.overload
+    def cost(self, report: UsageReport, model: str = '', *, provider: str = '', prefer_reported_cost: bool = False, off_peak: bool = False, tier: PriceTier | str | None = None) -> Cost:
+        """
+        model: the name to price by; '': the one that answered. provider: tried as a prefix of names. tier: None: the report's.
+
+        Unknown where a side of the usage is, or the model; the provider's own cost stands in there.
+        """
+    @typing.overload
+    def cost(self, usage: Usage, model: str = '', *, provider: str = '', prefer_reported_cost: bool = False, off_peak: bool = False, tier: PriceTier | str | None = None) -> Cost:
+        """
+        Of counts alone.
+        """
+    def find(self, model: str, provider: str = '') -> str | None:
+        """
+        The name under which a model's price is found; None: unknown.
+        """
+    def override_with(self, prices: bytes | bytearray | memoryview | str | collections.abc.Mapping[str, typing.Any]) -> None:
+        """
+        Members of the same format, as JSON or as a dict, replace those of the model; a rate of null is removed.
+
+        errors: Error invalid_json, not_an_object, too_large; invalid_argument: a rate that is none.
+        """
+    def set_alias(self, alias: str, model: str) -> None:
+        """
+        `alias` is priced as `model`, which need not be there yet. errors: Error invalid_argument.
+        """
+    def set_self_hosted(self, model: str, *, replica_hour_picos: typing.SupportsIndex, input_tokens_per_second: typing.SupportsFloat | typing.SupportsIndex, output_tokens_per_second: typing.SupportsFloat | typing.SupportsIndex, cached_tokens_per_second: typing.SupportsFloat | typing.SupportsIndex = 0.0, utilization: typing.SupportsFloat | typing.SupportsIndex = 1.0) -> None:
+        """
+        A model that own replicas serve: an hour of one (1e-12 USD), shared among what it could do in an hour.
+
+        Speeds: of one replica doing nothing else. utilization: share of the hours that work is done in, 0..1.
+        errors: Error invalid_argument, every fault named.
+        """
+    @property
+    def skipped_rates(self) -> int:
+        """
+        Members that should be rates and are none.
+        """
+    @property
+    def version(self) -> str:
+        """
+        A digest of everything that was put in: the version to write beside a cost.
+        """
+class Meter:
+    """
+    Reads what a request used from its answer, while the bytes pass: JSON, server-sent events, JSON arrays, AWS event streams.
+
+    It looks and changes nothing; where the bytes are cut does not matter; memory is constant. Compressed bodies cannot be read.
+    api: automatic tells by the members' names. Of a deployment that is known to differ from the rules:
+    input_includes_cache, output_includes_reasoning (None: by rule), ignore_total, trust_requested_tier.
+    requested_tier: reported where the answer names none.
+    """
+    def __init__(self, api: AnswerApi | str = 'automatic', *, input_includes_cache: bool | None = None, output_includes_reasoning: bool | None = None, ignore_total: bool = False, trust_requested_tier: bool = False, requested_tier: str = '') -> None:
+        ...
+    def feed(self, body: bytes | bytearray | memoryview | str) -> bool:
+        """
+        The next bytes of the answer's body, in any pieces, without HTTP's chunk framing.
+
+        returns: True once: when the first token ended in these bytes.
+        """
+    def finish(self) -> None:
+        """
+        The body ended, or was cut off. Further bytes are ignored.
+        """
+    def report(self) -> UsageReport:
+        """
+        What is known so far; after finish() the result.
+        """
+    def reset(self) -> None:
+        """
+        For the next answer, with the same options: cheaper than a new one.
+        """
+    @property
+    def anomalies(self) -> tuple[str, ...]:
+        """
+        report().anomalies
+        """
+    @property
+    def bytes(self) -> int:
+        """
+        Fed so far.
+        """
+    @property
+    def complete(self) -> bool:
+        """
+        report().complete
+        """
+    @property
+    def first_token_end(self) -> int | None:
+        """
+        How many bytes of the body had come when the first token ended; None: not yet.
+        """
+    @property
+    def is_stream(self) -> bool:
+        """
+        Whether the answer is a stream of events; False before that is known.
+        """
+    @property
+    def usage(self) -> Usage:
+        """
+        report().usage
+        """
+class UsageAsk:
+    """
+    A body that asks for usage, see ask_for_usage.
+    """
+    @property
+    def asked(self) -> bool:
+        """
+        The client asked for usage itself: nothing may be hidden.
+        """
+    @property
+    def body(self) -> bytes:
+        """
+        The body to send.
+        """
+    @property
+    def changed(self) -> bool:
+        """
+        We ask: the usage chunk is to be hidden (UsageChunkFilter).
+        """
+    @property
+    def stream(self) -> bool:
+        """
+        The client wants a stream.
+        """
+class UsageChunkFilter:
+    """
+    Takes the usage chunk (`choices` empty) out of a stream of server-sent events; the rest passes as it came.
+
+    Feed the meter before it. An event is held until it cannot be that chunk, 16 KiB at most.
+    """
+    def __init__(self) -> None:
+        ...
+    def feed(self, body: bytes | bytearray | memoryview | str) -> bytes:
+        """
+        returns: what of the stream so far may go to the client.
+        """
+    def finish(self) -> bytes:
+        """
+        The stream ended. returns: what was held, if it may go.
+        """
+    def reset(self) -> None:
+        """
+        For the next stream.
+        """
+    @property
+    def removed(self) -> bool:
+        """
+        Whether the chunk came and was taken out.
+        """
+class TokenEstimate:
+    """
+    What to reserve for a request.
+    """
+    def __init__(self, input_tokens: typing.SupportsIndex, output_tokens: typing.SupportsIndex) -> None:
+        ...
+    def __repr__(self) -> str:
+        ...
+    @property
+    def input_tokens(self) -> int:
+        ...
+    @property
+    def output_tokens(self) -> int:
+        ...
+    @property
+    def total(self) -> int:
+        ...
+    @property
+    def usage(self) -> Usage:
+        """
+        The same as Usage, e.g. of a Journal's begin.
+        """
+class TokenEstimator:
+    """
+    Learns how many bytes of a model's prompts make a token. One per model. Thread-safe.
+    """
+    def __init__(self, bytes_per_token: typing.SupportsFloat | typing.SupportsIndex | None = None) -> None:
+        """
+        bytes_per_token: to begin with, 0.1..64; None: 3.
+        """
+    def estimate(self, prompt_bytes: typing.SupportsIndex, *, known_input_tokens: typing.SupportsIndex | None = None, requested_output_tokens: typing.SupportsIndex | None = None, max_output_tokens: typing.SupportsIndex = 4096, margin_percent: typing.SupportsIndex = 10) -> TokenEstimate:
+        """
+        known_input_tokens: exact, where ids are known. requested_output_tokens: the request's limit, for all its choices.
+
+        max_output_tokens: where it names none, or a larger one. margin_percent: added to the learned mean.
+        """
+    def learn(self, prompt_bytes: typing.SupportsIndex, input_tokens: typing.SupportsIndex) -> None:
+        """
+        A request of so many prompt bytes (ParsedBody.prompt_bytes) was so many tokens. Absurd pairs are ignored.
+        """
+    @property
+    def bytes_per_token(self) -> float:
+        ...
+class HangupDrain:
+    """
+    Follows one upstream after its client left: read on for its usage, or cut it. One thread at a time.
+    """
+    def __init__(self, mode: HangupMode | str = 'drain', *, max_drain_ns: typing.SupportsIndex = 60000000000, max_drain_bytes: typing.SupportsIndex = 8000000, now_ns: typing.SupportsIndex | None = None) -> None:
+        ...
+    def go_on(self, more_bytes: typing.SupportsIndex = 0, *, complete: bool = False, now_ns: typing.SupportsIndex | None = None) -> bool:
+        """
+        more_bytes came since; complete: the meter has the last word. returns: whether to read on.
+        """
+    @property
+    def deadline_ns(self) -> int:
+        """
+        When to cut it if nothing comes.
+        """
+class KeyGrant:
+    """
+    Whom a key belongs to. False where it was not accepted: then there is a verdict only.
+    """
+    def __bool__(self) -> bool:
+        ...
+    def __repr__(self) -> str:
+        ...
+    @property
+    def generation(self) -> int:
+        """
+        Of the set that said so.
+        """
+    @property
+    def key_id(self) -> str:
+        """
+        What the books call it.
+        """
+    @property
+    def status(self) -> int:
+        """
+        200, 401 (the key), or 503 (our fault: stale set, pepper, digest).
+        """
+    @property
+    def team_id(self) -> str:
+        ...
+    @property
+    def verdict(self) -> KeyVerdict:
+        """
+        For our own logs; a client may learn `status` alone.
+        """
+    @property
+    def version(self) -> int:
+        ...
+class KeySet:
+    """
+    See warmroute.usage.KeySet.
+    """
+    def __init__(self, *, max_age_ns: typing.SupportsIndex = 0, on_stale: StaleKeys | str = 'keep_serving') -> None:
+        ...
+    def __len__(self) -> int:
+        """
+        Keys that are not revoked.
+        """
+    def _apply(self, base: typing.SupportsIndex, generation: typing.SupportsIndex, changes: collections.abc.Iterable[typing.Any], now_ns: typing.SupportsIndex | None) -> None:
+        ...
+    def _replace(self, generation: typing.SupportsIndex, records: collections.abc.Iterable[typing.Any], now_ns: typing.SupportsIndex | None) -> None:
+        ...
+    def _roll_back(self, from_: typing.SupportsIndex, generation: typing.SupportsIndex, records: collections.abc.Iterable[typing.Any], now_ns: typing.SupportsIndex | None) -> None:
+        ...
+    def add_pepper(self, version: typing.SupportsIndex, pepper: bytes | bytearray | memoryview | str) -> None:
+        """
+        It is wiped when the set is destroyed. errors: Error invalid_argument: shorter than 16 bytes; already_exists.
+        """
+    def age_ns(self, now_ns: typing.SupportsIndex | None = None) -> int:
+        """
+        Since control was last heard of.
+        """
+    def check(self, key: bytes | bytearray | memoryview | str, *, now_ns: typing.SupportsIndex | None = None, wall_ns: typing.SupportsIndex | None = None) -> KeyGrant:
+        """
+        Whose key it is. now_ns: for the set's age; wall_ns: for validity windows. Never raises for what a client sent.
+        """
+    def confirm(self, generation: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        Control was heard of and `generation` is still its newest. errors: Error stale: it is not ours.
+        """
+    def revoke(self, public_id: str, version: typing.SupportsIndex | None = None) -> None:
+        """
+        Revokes at once, beside control: everything up to `version`; None: for ever. Also before the key is known.
+
+        errors: Error invalid_argument.
+        """
+    def set_max_age(self, max_age_ns: typing.SupportsIndex, on_stale: StaleKeys | str) -> None:
+        """
+        From now on, instead of what the constructor said.
+        """
+    def stale(self, now_ns: typing.SupportsIndex | None = None) -> bool:
+        """
+        Older than max_age_ns, or nothing came yet.
+        """
+    @property
+    def generation(self) -> int:
+        ...
+    @property
+    def heap_bytes(self) -> int:
+        ...
+    @property
+    def revoked(self) -> int:
+        """
+        Tombstones.
+        """
+class LimitLeft:
+    """
+    What is left of the tightest limit of one unit, after this request.
+    """
+    def __repr__(self) -> str:
+        ...
+    @property
+    def amount(self) -> int:
+        """
+        Of the limit.
+        """
+    @property
+    def remaining(self) -> int:
+        ...
+    @property
+    def reset_ns(self) -> int:
+        """
+        Until all of it is there again.
+        """
+class LimitDecision:
+    """
+    Whether a request may pass, by all limits of its scopes. True when it may.
+    """
+    def __bool__(self) -> bool:
+        ...
+    def __repr__(self) -> str:
+        ...
+    def status(self, budget_status: typing.SupportsIndex = 402) -> int:
+        """
+        200, 429 (rates, concurrency), budget_status (402 or 403), 400 (never passes), 503 (no room), 500.
+        """
+    @property
+    def allowed(self) -> bool:
+        ...
+    @property
+    def headers(self) -> dict[str, str]:
+        """
+        For the client, in OpenAI's manner: x-ratelimit-*, and retry-after where time heals.
+        """
+    @property
+    def left(self) -> dict[str, LimitLeft]:
+        """
+        By unit, those that are limited; shadows and concurrency left out.
+        """
+    @property
+    def limit(self) -> int:
+        """
+        Which of that scope's limits.
+        """
+    @property
+    def outcome(self) -> LimitOutcome:
+        ...
+    @property
+    def reset_ns(self) -> int | None:
+        """
+        Of a budget: until its window ends.
+        """
+    @property
+    def retry_after_ns(self) -> int | None:
+        """
+        None: time does not heal it, or a budget denied.
+        """
+    @property
+    def scope(self) -> int | None:
+        """
+        That denied.
+        """
+    @property
+    def shadow_denied(self) -> bool:
+        """
+        A limit in shadow mode would have denied.
+        """
+    @property
+    def shadow_limit(self) -> int:
+        ...
+    @property
+    def shadow_scope(self) -> int | None:
+        ...
+    @property
+    def ticket(self) -> int:
+        """
+        0 when not allowed.
+        """
+class Limits:
+    """
+    See warmroute.usage.Limits.
+    """
+    def __init__(self, *, lease_ns: typing.SupportsIndex = 600000000000, orphans: OrphanCharge | str = 'keep', max_scopes: typing.SupportsIndex = 4000000, max_reservations: typing.SupportsIndex = 1000000, concurrency_retry_ns: typing.SupportsIndex = 1000000000) -> None:
+        ...
+    def _limits(self, scope: typing.SupportsIndex) -> list[dict[str, typing.Any]]:
+        ...
+    def _set_default_limits(self, dimension: str, limits: collections.abc.Iterable[typing.Any]) -> None:
+        ...
+    def _set_limits(self, scope: typing.SupportsIndex, limits: collections.abc.Iterable[typing.Any]) -> None:
+        ...
+    def _statistics(self) -> dict[str, typing.Any]:
+        ...
+    def advance(self, most: typing.SupportsIndex | None = None, *, now_ns: typing.SupportsIndex | None = None, wall_ns: typing.SupportsIndex | None = None) -> int:
+        """
+        Ends leases that are over. returns: how many. Every call above ends a few by itself.
+        """
+    def decide(self, scopes: collections.abc.Sequence[typing.SupportsIndex], *, input_tokens: typing.SupportsIndex | None = None, cached_input_tokens: typing.SupportsIndex | None = None, output_tokens: typing.SupportsIndex | None = None, cost_picos: typing.SupportsIndex | None = None, now_ns: typing.SupportsIndex | None = None, wall_ns: typing.SupportsIndex | None = None) -> LimitDecision:
+        """
+        The flat form of reserve: the decision's ticket is the caller's to settle or release.
+        """
+    def extend(self, ticket: typing.SupportsIndex, *, now_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        Renews the lease. errors: Error stale.
+        """
+    def progress(self, ticket: typing.SupportsIndex, *, input_tokens: typing.SupportsIndex | None = None, cached_input_tokens: typing.SupportsIndex | None = None, output_tokens: typing.SupportsIndex | None = None, cost_picos: typing.SupportsIndex | None = None, now_ns: typing.SupportsIndex | None = None, wall_ns: typing.SupportsIndex | None = None) -> LimitProgress:
+        """
+        What a stream has used so far. Says whether to stop (hard_stop budgets), and renews the lease.
+        """
+    def release(self, ticket: typing.SupportsIndex, *, now_ns: typing.SupportsIndex | None = None, wall_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        It never left, or nothing is to be paid for it: all is given back. errors: Error stale.
+        """
+    def scope(self, dimension: str, value: str) -> int:
+        """
+        The int of one value of a dimension, e.g. ('team', 'blue'), made when it is new. Keep it.
+
+        errors: Error invalid_argument: an empty dimension; capacity: max_scopes.
+        """
+    def scope_name(self, scope: typing.SupportsIndex) -> tuple[str, str]:
+        """
+        (dimension, value); empty ones of an unknown scope.
+        """
+    def settle(self, ticket: typing.SupportsIndex, *, input_tokens: typing.SupportsIndex | None = None, cached_input_tokens: typing.SupportsIndex | None = None, output_tokens: typing.SupportsIndex | None = None, cost_picos: typing.SupportsIndex | None = None, now_ns: typing.SupportsIndex | None = None, wall_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        The truth. None: as estimated. errors: Error stale: settled, released or expired before; nothing happens.
+        """
+    def used(self, scope: typing.SupportsIndex, limit: str, *, now_ns: typing.SupportsIndex | None = None, wall_ns: typing.SupportsIndex | None = None) -> int:
+        """
+        What of a limit is charged now: used in the window, in flight, or not yet drained of a rate. errors: Error not_found.
+        """
+class Journal:
+    """
+    See warmroute.usage.Journal.
+    """
+    def __init__(self, directory: typing.Any, *, sync: JournalSync | str = 'batched', sync_bytes: typing.SupportsIndex = 1000000, segment_bytes: typing.SupportsIndex = 64000000, max_bytes: typing.SupportsIndex = 0, on_full: JournalFull | str = 'refuse', max_held_ends: typing.SupportsIndex = 100000) -> None:
+        ...
+    def _acknowledge(self, segment: typing.SupportsIndex, offset: typing.SupportsIndex) -> None:
+        ...
+    def _acknowledged(self) -> tuple[int, int]:
+        ...
+    def _begin(self, estimate: typing.Any) -> int:
+        ...
+    def _end(self, number: typing.SupportsIndex, event: typing.Any) -> None:
+        ...
+    def _statistics(self) -> dict[str, typing.Any]:
+        ...
+    def close(self) -> None:
+        """
+        Writes what is held and lets the directory go, once calls that are inside are over.
+        """
+    def sync(self) -> None:
+        """
+        Asks the disk to write. Tries held ends again. errors: Error io.
+        """
+    def withdraw(self, number: typing.SupportsIndex) -> None:
+        """
+        It never left: nothing is handed over for it. errors: as end.
+        """
+    @property
+    def closed(self) -> bool:
+        """
+        Whether close was called.
+        """
+class JournalReader:
+    """
+    See warmroute.usage.JournalReader.
+    """
+    def __init__(self, directory: typing.Any, segment: typing.SupportsIndex, offset: typing.SupportsIndex) -> None:
+        ...
+    def _cursor(self) -> tuple[int, int]:
+        ...
+    def _next(self, begins: bool) -> dict[str, typing.Any] | None:
+        ...
+class Ledger:
+    """
+    See warmroute.usage.Ledger.
+    """
+    def __init__(self, *, by: collections.abc.Sequence[str] | None, window_ns: typing.SupportsIndex = 3600000000000, max_rows: typing.SupportsIndex = 1000000, prices: PriceTable | None = None, reprice: bool = False) -> None:
+        ...
+    def __len__(self) -> int:
+        ...
+    def _add(self, event: typing.Any, incomplete: bool) -> None:
+        ...
+    def _snapshot(self, by: collections.abc.Sequence[str] | None) -> list[dict[str, typing.Any]]:
+        ...
+    def _total(self) -> dict[str, typing.Any]:
+        ...
+    def forget_before(self, wall_ns: typing.SupportsIndex) -> int:
+        """
+        Drops windows that ended by then. returns: rows.
+        """
+    def read(self, reader: JournalReader) -> int:
+        """
+        All that a JournalReader has left. returns: events. errors: Error io; what came before is added.
+        """
+    @property
+    def overflowed(self) -> int:
+        """
+        Events beyond max_rows: in the one row without names.
+        """
 def api_for_path(path: str) -> BodyApi:
     """
     The BodyApi whose path `path` ends with, e.g. '/v1/chat/completions'. errors: Error not_found.
+    """
+def ask_for_usage(body: bytes | bytearray | memoryview | str) -> UsageAsk:
+    """
+    For /v1/chat/completions and /v1/completions only: adds stream_options.include_usage to a body that streams without.
+
+    Nothing else of it changes. errors: Error invalid_json, not_an_object, with .offset.
     """
 def block_seed(hash_seed: typing.SupportsIndex = 1337, *, adapter: str = '', cache_salt: str = '', isolation_key: str = '', text: bool = False) -> int:
     """
@@ -1387,6 +2373,17 @@ def canonical_prompt(body: bytes | bytearray | memoryview | str, api: BodyApi | 
     The first prompt's canonical bytes: what text blocks are cut from and what a tokenizer is given.
 
     errors: as BodyParser.parse.
+    """
+def digest_of_key(key: bytes | bytearray | memoryview | str, kind: KeyDigestKind | str, pepper_version: typing.SupportsIndex, pepper: bytes | bytearray | memoryview | str) -> bytes:
+    ...
+def estimate_missing(report: UsageReport, estimate: TokenEstimate) -> UsageReport:
+    """
+    A report in which an incomplete one's missing counts are estimated, for answers that were cut off: input as `estimate`
+    has it, output by the events that carried some. What is known stays. source then says `estimate`.
+    """
+def focus_header() -> str:
+    """
+    The names of the columns of focus_rows, as one line of CSV.
     """
 def hash_eagle_blocks(ids: numpy.typing.NDArray[numpy.uint32] | bytes | bytearray | memoryview, block_size: typing.SupportsIndex = 16, seed: typing.SupportsIndex = 1337) -> numpy.typing.NDArray[numpy.uint64]:
     """
@@ -1417,6 +2414,14 @@ def movement_between(before: HashRing, after: HashRing) -> Movement:
     """
     What moves when `after` replaces `before`.
     """
+def read_usage(body: bytes | bytearray | memoryview | str, api: AnswerApi | str = 'automatic', *, input_includes_cache: bool | None = None, output_includes_reasoning: bool | None = None, ignore_total: bool = False, trust_requested_tier: bool = False, requested_tier: str = '') -> UsageReport:
+    """
+    A whole answer at once; the options are those of Meter.
+    """
+def record_focus_rows(record: typing.Any) -> str:
+    ...
+def record_json_line(record: typing.Any) -> str:
+    ...
 def replica_generation(replica: typing.SupportsIndex) -> int:
     """
     Which tenant of its slot a replica's int names.
@@ -1429,8 +2434,13 @@ def sequence_hashes(blocks: numpy.typing.NDArray[numpy.uint64] | bytes | bytearr
     """
     Chains block hashes: element i stands for blocks 0..i. shape: uint64[len(blocks)].
     """
+def usd(picos: int) -> decimal.Decimal:
+    """
+    An amount of 1e-12 USD as USD, exact.
+    """
 DYNAMO_HASH_SEED: int = 1337
 MAX_BLOCK_TOKENS: int = 512
 TEXT_BLOCK_BYTES: int = 64
+USAGE_ANOMALIES: tuple[str, ...] = ('invalid_count', 'cached_exceeds_input', 'reasoning_exceeds_output', 'total_mismatch', 'write_split_exceeds', 'bad_crc', 'malformed_event', 'too_large', 'compressed')
 __version__: str  # = '0.1.0'
 has_zmq: bool
