@@ -82,7 +82,7 @@ install_in_empty_venv() {
   (cd / && "$work/empty/bin/python" -I -W error -c 'import warmroute; print(warmroute.__version__, warmroute.__file__)') || return 1
   local readme
   for readme in README.md python/README.md; do
-    sed -n '/^```python$/,/^```$/p' "$readme" | sed '1d;$d' >"$work/readme.py"
+    sed -n '/^```python$/,/^```$/{/^```/!p}' "$readme" >"$work/readme.py"
     [[ -s $work/readme.py ]] && (cd / && "$work/empty/bin/python" -I -W error "$work/readme.py") || return 1
   done
 }

@@ -303,7 +303,7 @@ def test_ten_million_calls_keep_no_memory() -> None:
 EXAMPLES = ROOT / "examples" / "python"
 
 
-@pytest.mark.parametrize("name", ["01_first_route", "03_events_by_call", "04_explain", "05_engine_events"])
+@pytest.mark.parametrize("name", ["01_first_route", "03_events_by_call", "04_explain", "05_engine_events", "06_usage"])
 def test_examples_run(name) -> None:
     if not EXAMPLES.exists():
         pytest.skip("no examples here")
@@ -317,3 +317,6 @@ def test_the_readme_runs_as_written() -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.split()
     assert lines[2] == "0" and lines[5] == "992"
+    done = run(text.split("```python\n")[2].split("```")[0])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "Usage(input_tokens=1000, output_tokens=100) 0.002800000000\n"
