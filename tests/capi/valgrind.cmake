@@ -4,7 +4,7 @@ if(NOT VALGRIND)
   return()
 endif()
 execute_process(COMMAND ${VALGRIND} --quiet --leak-check=full --show-leak-kinds=all --errors-for-leak-kinds=all --error-exitcode=9
-                        ${PROGRAM} RESULT_VARIABLE result)
+                        --suppressions=${CMAKE_CURRENT_LIST_DIR}/valgrind.supp ${PROGRAM} RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "${PROGRAM} under valgrind: ${result}")
 endif()
