@@ -2,7 +2,7 @@
 /* warmroute: who used how much, what it costs and who may use more. Part 10 of the C interface; warmroute.h includes it, its rules hold here.
  *
  *   10a Meter     what a request used, read from the bytes of its answer as they pass
- *   10b Request   asking streams for their usage and hiding it again; estimates
+ *   10b Request   asking streams for their usage and hiding it again; estimates; clients that hang up
  *   10c Prices    LiteLLM's price file, overrides, own replicas; exact integer money
  *   10d Keys      API keys as digests alone, revocations that hold
  *   10e Limits    rates, calendar budgets and concurrency over any scopes: reserve, settle
@@ -242,6 +242,21 @@ WR_API void wr_token_estimator_set_bytes_per_token(wr_token_estimator* estimator
     The source then says estimate. *filled (NULL is fine) = 1 if anything was. threads: any. since: 0.2.0 */
 WR_API wr_status wr_estimate_missing(wr_usage_report* report, const wr_token_estimate* estimate, uint32_t* filled,
                                      wr_error* err);
+
+/** What becomes of the upstream of a client that hung up: closed at once, and estimated; or read to its end, within limits, for its usage. */
+enum { WR_HANGUP_CUT = 0, WR_HANGUP_DRAIN = 1 };
+typedef struct wr_hangup_policy {
+  uint32_t struct_size;
+  uint32_t mode; /* WR_HANGUP_... */
+  int64_t max_drain_ns; /* after the client left */
+  uint64_t max_drain_bytes;
+  uint64_t reserved[2];
+} wr_hangup_policy;
+#define WR_HANGUP_POLICY_INIT {sizeof(wr_hangup_policy), WR_HANGUP_CUT, 60000000000, 8000000, {0, 0}}
+/** *read_on = 1: read on; 0: cut it. `bytes` came since the client left at `left_ns`; `complete`: the meter has the last word. *deadline_ns (NULL is fine):
+    when to cut it if nothing comes. errors: out_of_range (mode), invalid_argument. threads: any. alloc: none. since: 0.2.0 */
+WR_API wr_status wr_hangup_read_on(const wr_hangup_policy* policy, int64_t left_ns, uint64_t bytes, uint32_t complete,
+                                   int64_t now_ns, uint32_t* read_on, int64_t* deadline_ns, wr_error* err);
 
 /* ==================================================================== 10c Prices */
 

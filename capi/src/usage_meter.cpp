@@ -30,6 +30,7 @@ const wr_meter_options kMeterDefaults = WR_METER_OPTIONS_INIT;
 const wr_usage_ask kAskDefaults = WR_USAGE_ASK_INIT;
 const wr_estimate_options kEstimateDefaults = WR_ESTIMATE_OPTIONS_INIT;
 const wr_token_estimate kTokenEstimateDefaults = WR_TOKEN_ESTIMATE_INIT;
+const wr_hangup_policy kHangupDefaults = WR_HANGUP_POLICY_INIT;
 
 constexpr std::string_view kNoMeter = "meter is NULL, or bytes have a size and no data";
 
@@ -249,6 +250,18 @@ wr_status wr_estimate_missing(wr_usage_report* report, const wr_token_estimate* 
     write(report, told);
   }
   if (filled != nullptr) *filled = any ? 1 : 0;
+  return WR_STATUS_OK;
+}
+
+wr_status wr_hangup_read_on(const wr_hangup_policy* policy, int64_t left_ns, uint64_t bytes, uint32_t complete,
+                            int64_t now_ns, uint32_t* read_on, int64_t* deadline_ns, wr_error* err) {
+  if (read_on == nullptr) return null_argument(err, "read_on is NULL");
+  const Input<wr_hangup_policy> in(policy, kHangupDefaults);
+  if (!in) return in.refuse(err, "policy is NULL");
+  if (in->mode > WR_HANGUP_DRAIN) return fail(err, Code::out_of_range, "mode is not one of WR_HANGUP_...");
+  HangupDrain drain({static_cast<HangupMode>(in->mode), Nanos{in->max_drain_ns}, in->max_drain_bytes}, Nanos{left_ns});
+  *read_on = drain.go_on(bytes, Nanos{now_ns}, complete != 0) ? 1 : 0;
+  if (deadline_ns != nullptr) *deadline_ns = drain.deadline().value;
   return WR_STATUS_OK;
 }
 

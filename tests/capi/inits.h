@@ -44,6 +44,7 @@ uint32_t FUNCTION(void) {
   const wr_usage_ask u_usage_ask = WR_USAGE_ASK_INIT;
   const wr_token_estimate u_token_estimate = WR_TOKEN_ESTIMATE_INIT;
   const wr_estimate_options u_estimate_options = WR_ESTIMATE_OPTIONS_INIT;
+  const wr_hangup_policy u_hangup_policy = WR_HANGUP_POLICY_INIT;
   const wr_cost u_cost = WR_COST_INIT;
   const wr_self_hosted_price u_self_hosted_price = WR_SELF_HOSTED_PRICE_INIT;
   const wr_price_options u_price_options = WR_PRICE_OPTIONS_INIT;
@@ -73,8 +74,8 @@ uint32_t FUNCTION(void) {
          delta.struct_size + subscriber.struct_size + endpoint.struct_size + line.struct_size + poller.struct_size +
          polled.struct_size + asked.struct_size + u_meter_options.struct_size + u_usage_report.struct_size +
          u_usage_ask.struct_size + u_token_estimate.struct_size + u_estimate_options.struct_size + u_cost.struct_size +
-         u_self_hosted_price.struct_size + u_price_options.struct_size + u_key_digest.struct_size +
-         u_key_record.struct_size + u_key_grant.struct_size + u_keys_options.struct_size +
+         u_hangup_policy.struct_size + u_self_hosted_price.struct_size + u_price_options.struct_size +
+         u_key_digest.struct_size + u_key_record.struct_size + u_key_grant.struct_size + u_keys_options.struct_size +
          u_keys_statistics.struct_size + u_limit_spec.struct_size + u_limit_use.struct_size +
          u_limit_decision.struct_size + u_limits_options.struct_size + u_limits_statistics.struct_size +
          u_usage_event.struct_size + u_journal_options.struct_size + (u_journal_cursor.segment != 0) +

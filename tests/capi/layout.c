@@ -833,6 +833,16 @@ AT(wr_estimate_options, max_output_tokens, 32);
 AT(wr_estimate_options, margin_percent, 40);
 AT(wr_estimate_options, reserved, 48);
 
+NUMBER(WR_HANGUP_CUT, 0);
+NUMBER(WR_HANGUP_DRAIN, 1);
+
+SIZE(wr_hangup_policy, 40);
+AT(wr_hangup_policy, struct_size, 0);
+AT(wr_hangup_policy, mode, 4);
+AT(wr_hangup_policy, max_drain_ns, 8);
+AT(wr_hangup_policy, max_drain_bytes, 16);
+AT(wr_hangup_policy, reserved, 24);
+
 NUMBER(WR_PRICE_TIER_STANDARD, 0);
 NUMBER(WR_PRICE_TIER_PRIORITY, 1);
 NUMBER(WR_PRICE_TIER_FLEX, 2);

@@ -312,6 +312,33 @@ TEST(WhatACutAnswerDidNotSayIsEstimated) {
   CHECK_STATUS(wr_estimate_missing(&r, &estimate, NULL, NULL), WR_STATUS_OUT_OF_RANGE);
 }
 
+static wr_status try_hangup_policy(const void* policy) {
+  uint32_t read_on = 0;
+  return wr_hangup_read_on(policy, 0, 0, 0, 0, &read_on, NULL, NULL);
+}
+TEST(AClientThatHungUpIsReadToItsEndWithinLimits) {
+  wr_hangup_policy policy = WR_HANGUP_POLICY_INIT;
+  uint32_t read_on = 7;
+  int64_t deadline = 0;
+  check_input_sizes(&policy, sizeof policy, offsetof(wr_hangup_policy, reserved), WR_STATUS_OK, try_hangup_policy);
+  CHECK_OK(wr_hangup_read_on(&policy, 5, 0, 0, 5, &read_on, &deadline, NULL));
+  CHECK(read_on == 0 && deadline == 5);
+  policy.mode = WR_HANGUP_DRAIN;
+  policy.max_drain_ns = 10;
+  policy.max_drain_bytes = 100;
+  CHECK_OK(wr_hangup_read_on(&policy, 5, 100, 0, 14, &read_on, &deadline, NULL));
+  CHECK(read_on == 1 && deadline == 15);
+  CHECK_OK(wr_hangup_read_on(&policy, 5, 101, 0, 14, &read_on, NULL, NULL));
+  CHECK_EQ(read_on, 0);
+  CHECK_OK(wr_hangup_read_on(&policy, 5, 0, 0, 15, &read_on, NULL, NULL));
+  CHECK_EQ(read_on, 0);
+  CHECK_OK(wr_hangup_read_on(&policy, 5, 0, 1, 6, &read_on, NULL, NULL)); /* the last word is there */
+  CHECK_EQ(read_on, 0);
+  policy.mode = WR_HANGUP_DRAIN + 1;
+  CHECK_STATUS(wr_hangup_read_on(&policy, 5, 0, 0, 6, &read_on, NULL, NULL), WR_STATUS_OUT_OF_RANGE);
+  CHECK_STATUS(wr_hangup_read_on(NULL, 5, 0, 0, 6, &read_on, NULL, NULL), WR_STATUS_INVALID_ARGUMENT);
+}
+
 static wr_status try_estimate_options(const void* options) {
   wr_token_estimator* estimator = NULL;
   wr_token_estimate out = WR_TOKEN_ESTIMATE_INIT;
@@ -534,7 +561,7 @@ TESTS(CASE(AMeterReadsAStreamByteByByteAndSaysWhereTheFirstTokenEnded),
       CASE(StructsOfTheMeterMayBeOfOtherSizes), CASE(AMeterRefusesWhatItCannotTake),
       CASE(AStreamIsAskedForItsUsageAndTheClientsOwnWishStays), CASE(TheChunkThatWasAskedForIsTakenOutAndNothingElse),
       CASE(EstimatesFollowWhatWasLearned), CASE(WhatACutAnswerDidNotSayIsEstimated),
-      CASE(StructsOfTheRequestSideMayBeOfOtherSizes), CASE(ATableSaysWhatARequestCost),
-      CASE(WhatIsUnknownCostsUnknownAndNotNothing), CASE(OverridesAliasesAndOwnReplicasHaveTheirPrices),
-      CASE(ATableComesFromAFileAndHasAVersion), CASE(PricesRefuseWhatTheyCannotTake),
-      CASE(StructsOfPricesMayBeOfOtherSizes))
+      CASE(AClientThatHungUpIsReadToItsEndWithinLimits), CASE(StructsOfTheRequestSideMayBeOfOtherSizes),
+      CASE(ATableSaysWhatARequestCost), CASE(WhatIsUnknownCostsUnknownAndNotNothing),
+      CASE(OverridesAliasesAndOwnReplicasHaveTheirPrices), CASE(ATableComesFromAFileAndHasAVersion),
+      CASE(PricesRefuseWhatTheyCannotTake), CASE(StructsOfPricesMayBeOfOtherSizes))
