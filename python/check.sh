@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that has to hold for the Python package, from sdist to strict types, in a virtual environment under build/.
-#   python/check.sh [--surfaces OPERATIONS EXPECTED]    compare with what C++ printed (tests/surfaces), too
+#   python/check.sh [--surfaces OPERATIONS EXPECTED ...]    compare with what C++ printed (tests/surfaces), too; pairs of files
 # Wheel and sdist are built and tried again only when something they are made of has changed. The last line is the summary.
 set -uo pipefail
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." && pwd)
@@ -106,7 +106,11 @@ try_with_zmq() {
       --rootdir "$root" "$root/python/tests/test_events.py"
 }
 surfaces() {
-  in_slash "$venv/bin/python" "$root/tests/surfaces/run_python.py" <"$1" >"$work/surfaces.txt" && cmp "$work/surfaces.txt" "$2"
+  (($# > 0 && $# % 2 == 0)) || return 1
+  while (($# > 0)); do
+    in_slash "$venv/bin/python" "$root/tests/surfaces/run_python.py" <"$1" >"$work/surfaces.txt" && cmp "$work/surfaces.txt" "$2" || return 1
+    shift 2
+  done
 }
 
 check 'virtual environment with the tools' make_venv || summary
@@ -129,6 +133,6 @@ if [[ -d $work/with_zmq ]] && zmq_is_here; then check 'its subscriber listens' t
 check 'stubs are those of the extension' in_slash "$venv/bin/python" "$root/python/tools/stubs.py" --check
 check 'mypy --strict' "$venv/bin/mypy" --cache-dir "$work/.mypy_cache"
 check 'pyright, strict' "$venv/bin/pyright" -p "$root" --pythonpath "$venv/bin/python"
-if [[ ${1-} == --surfaces ]]; then check 'the same decisions as C++, bit for bit' surfaces "$2" "$3"; fi
+if [[ ${1-} == --surfaces ]]; then check 'the same decisions as C++, bit for bit' surfaces "${@:2}"; fi
 tail -n 1 "$work/logs/pytest.log"
 summary
