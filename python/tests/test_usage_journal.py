@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+import weakref
 from decimal import Decimal
 
 import pytest
@@ -224,9 +226,15 @@ def test_a_ledger_prices_anew_what_a_journal_holds(tmp_path) -> None:
             journal.end(journal.begin(BEGUN), ended(i))
     cheaper = PriceTable.from_json({"m": {**PRICES["m"], "output_cost_per_token": 0}})
     ledger = Ledger(by=["team"], prices=cheaper, reprice=True)
-    del cheaper  # the ledger keeps it
+    gone = weakref.ref(cheaper)
+    del cheaper
+    gc.collect()
+    assert gone() is not None  # the ledger keeps it
     assert ledger.read(JournalReader(tmp_path)) == 50
     assert ledger.total().cost_usd == 50 * Decimal("0.0011")
+    del ledger
+    gc.collect()
+    assert gone() is None
     small = Ledger(max_rows=1, by=("key",))
     for key in "abc":
         small.add(UsageEvent(key_id=key))
@@ -236,6 +244,32 @@ def test_a_ledger_prices_anew_what_a_journal_holds(tmp_path) -> None:
             Ledger(**bad)
     with pytest.raises(ValueError, match="colour"):
         small.snapshot(["colour"])
+
+
+BUSY = """
+import sys, threading, time
+from warmroute.usage import *
+journal, meter, ledger, limits = Journal(sys.argv[1]), Meter(), Ledger(), Limits()
+event = UsageEvent(usage=Usage(input_tokens=900))
+piece = b'data: {"choices":[{"delta":{"content":"' + b"x" * 100_000 + b'"}}]}\\n\\n'
+def write():
+    while True: journal.end(journal.begin(event), event)
+def sum_up():
+    while True: ledger.read(JournalReader(sys.argv[1])); ledger.snapshot()
+def feed():
+    while True: meter.feed(piece)
+def advance():
+    while True: limits.advance()
+for work in (write, sum_up, feed, advance) * 2: threading.Thread(target=work, daemon=True).start()
+time.sleep(0.05)
+"""
+
+
+def test_the_interpreter_ends_quietly_under_threads_that_are_inside(tmp_path) -> None:
+    for i in range(2):
+        command = [sys.executable, "-X", "dev", "-c", BUSY, str(tmp_path / str(i))]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def resident_kib() -> int:

@@ -88,6 +88,7 @@ def test_a_bill_has_a_line_per_meter() -> None:
     rows = [(line.meter, line.quantity, line.rate_femtos, line.cost_picos) for line in cost.lines]
     assert rows == [(PriceMeter.input, 400, 2 * 10**9, 800 * MICRO), (PriceMeter.cached_input, 600, 5 * 10**8, 300 * MICRO),
                     (PriceMeter.output, 100, 8 * 10**9, 800 * MICRO)]  # fmt: skip
+    assert all(line.meter.name in repr(line) for line in cost.lines)
     assert cost.price_key == "m" and cost.threshold_tokens == 0 and not cost.tier_fell_back and "0.0019" in repr(cost)
     assert cost == PriceTable.from_json({"m": BASIC}).cost(used(1000, 600, 100), "m") != Cost(cost.picos, price_key="m")
     assert Cost(5).usd == Decimal("5e-12") and not Cost(None) and usage.usd(-(10**40)) == -Decimal(10) ** 28
