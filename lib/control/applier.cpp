@@ -183,8 +183,8 @@ Status SnapshotApplier::Impl::put_in(Prepared& p, bool back, Nanos heard_at) {
   p.merged = next.merged(p.snapshot.keys);
   const std::uint64_t generation = p.snapshot.generation;
   if (targets.keys != nullptr) {
-    const Status s = back ? targets.keys->roll_back(targets.keys->generation(), generation, p.keys(), heard_at)
-                          : targets.keys->replace(generation, p.keys(), heard_at);
+    Status s = back ? targets.keys->roll_back(targets.keys->generation(), generation, p.keys(), heard_at)
+                    : targets.keys->replace(generation, p.keys(), heard_at);
     if (!s) return s;
     targets.keys->set_max_age(p.snapshot.max_age, control::stale_keys(p.snapshot.on_expired));
   }

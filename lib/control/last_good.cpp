@@ -96,7 +96,11 @@ void sweep(const std::string& folder) {
     if (std::string_view(entry->d_name).find(".new.") != std::string_view::npos) left.emplace_back(entry->d_name);
   }
   ::closedir(open);
-  for (const std::string& name : left) ::unlink((folder + "/" + name).c_str());
+  for (const std::string& name : left) {
+    std::string file = folder;
+    file.append("/").append(name);
+    ::unlink(file.c_str());
+  }
 }
 
 }  // namespace

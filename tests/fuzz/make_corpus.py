@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """make_corpus.py <folder> <case file>…: one corpus file per body of the case files (tests/data/request_*.jsonl), or per line of a
-trace, of policies, of metrics or price tables, or per metrics page, or per answer, or per hex string where the bytes are binary, or per payload of an engine's event message.
+trace, of policies, of snapshots, of metrics or price tables, or per metrics page, or per answer, or per hex string where the bytes are binary, or per payload of an engine's event message.
 
 The first byte of a body's corpus file says which API the rest is read as, a payload's which options; see request_body_fuzz.cpp and
 kv_events_fuzz.cpp.
@@ -50,7 +50,7 @@ def main():
                 (folder / f"{pathlib.Path(name).stem}_{count}").write_bytes(bytes([count % 8]) + frames[-1])
                 count += 1
                 continue
-            plain = "hash_ids" in case or "policies" in name or "metrics_tables" in name or "price_tables" in name
+            plain = "hash_ids" in case or "policies" in name or "metrics_tables" in name or "price_tables" in name or "snapshots" in name
             if plain and count < MOST_PLAIN_LINES and len(line) <= LARGEST:
                 (folder / f"{pathlib.Path(name).stem}_{count}").write_text(line.strip())
                 count += 1
