@@ -46,6 +46,8 @@ AdminAnswer metrics(const Shared& shared) {
   append_prometheus(shared.counters, shared.retries.left(), answer.body);
   append_events_prometheus(shared.events.statuses(), shared.fleet, now(), answer.body);
   append_polls_prometheus(shared.polls.statuses(), answer.body);
+  shared.books.append_prometheus(answer.body);
+  if (shared.control) shared.control->append_prometheus(answer.body);
   return answer;
 }
 
@@ -96,6 +98,12 @@ AdminAnswer replicas(const Shared& shared) {
   return answer;
 }
 
+AdminAnswer usage(const Shared& shared, std::string_view target) {
+  auto page = shared.books.usage_page(target.substr(std::min(target.find('?'), target.size() - 1) + 1));
+  if (!page) return bad_input(page.error());
+  return {200, "application/json", std::move(*page)};
+}
+
 AdminAnswer policy(const Shared& shared, const ClientRequest& request) {
   if (request.method() == http::verb::post || request.method() == http::verb::put) {
     const auto next = policy_from_json(request.body(), shared.router.policy());
@@ -109,7 +117,7 @@ AdminAnswer policy(const Shared& shared, const ClientRequest& request) {
 
 bool is_admin_path(std::string_view target) {
   const std::string_view path = path_of(target);
-  return path == "/health" || path == "/metrics" || path == "/replicas" || path == "/explain" ||
+  return path == "/health" || path == "/metrics" || path == "/replicas" || path == "/explain" || path == "/usage" ||
          path == "/admin/policy";
 }
 
@@ -122,6 +130,7 @@ AdminAnswer answer_admin(Worker& worker, const ClientRequest& request) {
   if (path == "/explain" && writes) return explain(worker, request);
   if (path == "/metrics" && reads) return metrics(shared);
   if (path == "/replicas" && reads) return replicas(shared);
+  if (path == "/usage" && reads) return usage(shared, view(request.target()));
   if (path == "/health" && reads) {
     if (shared.stopping) return {503, "application/json", "{\"status\":\"stopping\"}\n"};
     const auto up = std::to_string(shared.fleet.up_count());

@@ -143,12 +143,13 @@ Awaitable<void> Client::end() {
   failed(error);
 }
 
-Awaitable<void> Client::send(unsigned status, std::string_view type, const std::string& body, int retry_after_s) {
+Awaitable<void> Client::send(unsigned status, std::string_view type, const std::string& body,
+                             const std::vector<std::pair<std::string, std::string>>& headers) {
   http::response<http::string_body> response;
   response.result(status);
   response.version(version_);
   response.set(http::field::content_type, beast::string_view(type.data(), type.size()));
-  if (retry_after_s > 0) response.set(http::field::retry_after, std::to_string(retry_after_s));
+  for (const auto& [name, value] : headers) response.set(name, value);
   response.body() = body;
   response.keep_alive(keep_alive_);
   response.prepare_payload();

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "common/asio.hpp"
 #include "gateway/counters.hpp"
@@ -37,7 +39,8 @@ class Client : public std::enable_shared_from_this<Client> {
   /// The body is complete.
   Awaitable<void> end();
   /// A whole answer of the gateway's own.
-  Awaitable<void> send(unsigned status, std::string_view type, const std::string& body, int retry_after_s = 0);
+  Awaitable<void> send(unsigned status, std::string_view type, const std::string& body,
+                       const std::vector<std::pair<std::string, std::string>>& headers = {});
   /// The answer cannot be completed: the connection is closed, so that the client does not take half for the whole.
   void cut();
 

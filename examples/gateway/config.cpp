@@ -1,7 +1,6 @@
 // The table of options, and the command line.
 #include "gateway/config.hpp"
 
-#include <charconv>
 #include <fstream>
 #include <iterator>
 
@@ -11,21 +10,6 @@
 #include "warmroute/trace/replica_model.hpp"
 
 namespace warmroute::gateway {
-
-namespace {
-
-template <class Number>
-std::string read_number(std::string_view text, Number low, Number high, Number& out) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc{} && end == text.data() + text.size() && value >= low && value <= high) {
-    out = value;
-    return {};
-  }
-  return "'" + std::string(text) + "' is no number in " + std::to_string(low) + ".." + std::to_string(high);
-}
-
-}  // namespace
 
 std::string set_address(std::string_view address, ReplicaConfig& replica) {
   const auto url = examples::parse_base_url(address);
@@ -131,8 +115,8 @@ std::string set_tokenizer(Config& config, std::string_view name) {
   return {};
 }
 
-const std::vector<Option>& options() {
-  static const std::vector<Option> all{
+std::vector<Option> routing_options() {
+  return {
       {"config", "FILE", "JSON file with any of these options; flags win", nullptr},
       {"address", "ADDRESS", "IP address to listen on (127.0.0.1)", text(&Config::address)},
       {"port", "PORT", "port of the clients; 0: any free one (8080)", number(&Config::port, 0, 65535)},
@@ -188,6 +172,14 @@ const std::vector<Option>& options() {
       {"max_body_bytes", "N", "largest request body (33554432)",
        number(&Config::max_body_bytes, 1, (std::int64_t{1} << 32) - 1)},
   };
+}
+
+const std::vector<Option>& options() {
+  static const std::vector<Option> all = [] {
+    auto both = routing_options();
+    append_usage_options(both);
+    return both;
+  }();
   return all;
 }
 
@@ -235,6 +227,7 @@ void complete(Config& config, Faults& faults) {
     if (const auto valid = validate(replica.spec); !valid) faults.push_back(valid.error().message);
   }
   if (const auto valid = validate(config.policy); !valid) faults.push_back(valid.error().message);
+  complete_usage(config.usage, faults);
 }
 
 }  // namespace

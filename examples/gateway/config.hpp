@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gateway/usage_config.hpp"
 #include "warmroute/replica/replica.hpp"
 #include "warmroute/result.hpp"
 #include "warmroute/route/policy.hpp"
@@ -43,6 +44,7 @@ struct Config {
   std::string engine;                 ///< of all replicas that name none; empty = found out from the page
   Policy policy;
   std::vector<ReplicaConfig> replicas;
+  UsageConfig usage;  ///< keys, limits, prices, journal
 
   std::chrono::milliseconds connect_timeout{2'000};
   std::chrono::milliseconds first_token_timeout{120'000};  ///< of a stream: from the request sent to the first token

@@ -105,9 +105,17 @@ void read_member(std::string_view key, simdjson::dom::element value, Config& con
     faults.push_back(std::string(key) + ": there is no such option");
     return;
   }
-  const bool fine = value.is_string() || value.is_number();
-  const std::string fault = fine ? option->apply(config, scalar(value)) : "must be a string or a number";
-  if (!fault.empty()) faults.push_back(std::string(key) + ": " + fault);
+  const auto apply = [&](simdjson::dom::element one) {
+    const bool fine = one.is_string() || one.is_number() || one.is_bool();
+    const std::string fault = fine ? option->apply(config, scalar(one)) : "must be a string, a number or a boolean";
+    if (!fault.empty()) faults.push_back(std::string(key) + ": " + fault);
+  };
+  simdjson::dom::array list;
+  if (option->many && value.get(list) == simdjson::SUCCESS) {
+    for (const auto item : list) apply(item);
+  } else {
+    apply(value);
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 /// The table of options that flags and file have in common. Inside the configuration's two .cpp files only.
 #pragma once
 
+#include <charconv>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -18,7 +19,25 @@ struct Option {
   std::string_view name, value, help;
   std::function<std::string(Config&, std::string_view)> apply;
   std::string_view bare{};  ///< what a flag without a value means; empty: it needs one
+  bool many = false;        ///< given as often as there are any; in the file, a list
 };
+
+/// returns: what is wrong; empty = nothing.
+template <class Number>
+std::string read_number(std::string_view text, Number low, Number high, Number& out) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && end == text.data() + text.size() && value >= low && value <= high) {
+    out = value;
+    return {};
+  }
+  return "'" + std::string(text) + "' is no number in " + std::to_string(low) + ".." + std::to_string(high);
+}
+
+/// Appends the options of UsageConfig.
+void append_usage_options(std::vector<Option>& options);
+/// Checks what no single one of those can.
+void complete_usage(const UsageConfig& config, Faults& faults);
 
 /// returns: null when there is no such option.
 const Option* find_option(std::string_view name);

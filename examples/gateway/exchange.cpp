@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/text.hpp"
+#include "gateway/credentials.hpp"
 #include "gateway/heads.hpp"
 
 namespace warmroute::gateway {
@@ -20,58 +21,75 @@ Exchange::Exchange(Worker& worker, Client& client, const ClientRequest& request)
     : worker_(worker),
       client_(client),
       request_(request),
-      deadline_(std::chrono::steady_clock::now() + worker.shared.config.total_timeout) {
-  if (request.method() != http::verb::post) return;
-  if (const auto api = api_for_path(view(request.target()))) api_ = *api;
-}
+      deadline_(std::chrono::steady_clock::now() + worker.shared.config.total_timeout),
+      target_(target_of(request)),
+      account_(worker.shared.books, target_),
+      body_(request.body()) {}
 
 Awaitable<void> Exchange::run() {
   Shared& shared = worker_.shared;
   const Gauge in_flight(shared.counters.requests_in_flight);
-  client_.begin_exchange(request_, deadline_, [this] {
-    if (upstream_) upstream_->close();  // the model server sees it at once and stops computing
-  });
+  client_.begin_exchange(request_, deadline_, [this] { client_left(); });
   shared.retries.request();
   if (shared.stopping) client_.close_after_answer();
-  Choice choice;
-  for (;;) {
-    if (const auto bad = choose(choice)) {
-      const bool too_large = bad->code == Code::too_large;
-      std::string message = bad->message;
-      if (bad->offset != kNoOffset) message += " (byte " + std::to_string(bad->offset) + ")";
-      co_await send_error(too_large ? 413 : 400, "invalid_request_error", code_name(bad->code), message);
-      break;
-    }
-    if (choice.upstream == nullptr) {
-      co_await refuse(choice.decision);
-      break;
-    }
-    const auto failure = co_await attempt(choice);
-    upstream_.reset();
-    if (!failure) break;
-    choice.ticket.fail(failure->report.outcome);
-    shared.fleet.report(*choice.upstream, failure->report);
-    if (client_.gone()) break;
-    if (!failure->retry) {
-      const std::string message = choice.upstream->name + ": " + failure->report.reason;
-      co_await send_error(failure->status, "upstream_error", failure->code, message);
-      break;
-    }
+  std::string scratch;
+  if (auto refusal = account_.identify(client_key(request_, scratch))) {
+    co_await refuse(std::move(*refusal));
+  } else {
+    co_await serve();
   }
   if (client_.gone()) shared.counters.client_aborts.fetch_add(1, std::memory_order_relaxed);
   shared.counters.answered(client_.gone() ? kClientGone : client_.status());
 }
 
+/// Attempt after attempt, until the client has an answer or there is nothing left to try.
+Awaitable<void> Exchange::serve() {
+  Shared& shared = worker_.shared;
+  Choice choice;
+  for (;;) {
+    if (auto refusal = choose(choice)) {
+      co_await refuse(std::move(*refusal));
+      break;
+    }
+    const auto failure = co_await attempt(choice);
+    upstream_.reset();
+    if (!failure) break;
+    account_.end(failure->ending);
+    choice.ticket.fail(failure->report.outcome);
+    shared.fleet.report(*choice.upstream, failure->report);
+    if (client_.gone()) break;
+    if (!failure->retry) {
+      Refusal refusal{failure->status, "upstream_error", std::string(failure->code),
+                      choice.upstream->name + ": " + failure->report.reason};
+      co_await refuse(std::move(refusal));
+      break;
+    }
+  }
+}
+
 // ---------------------------------------------------------------- where to
 
 /// Asks the router. A retry reads the body again: that is rarer, and cheaper, than keeping every prompt's blocks while it is
-/// in flight. errors: as RequestBodyParser::parse.
-std::optional<Error> Exchange::decide(bool book, Decision& decision) {
+/// in flight. returns: 4xx of a body that cannot be read, and what the books say.
+std::optional<Refusal> Exchange::decide(bool book, Decision& decision) {
   Shared& shared = worker_.shared;
-  const auto body = worker_.parser.parse(*api_, request_.body(), shared.body_options());
-  if (!body) return body.error();
-  stream_wanted_ = body->stream;
-  Request request = body->request();
+  Request request;
+  if (target_.body) {
+    const auto body = worker_.parser.parse(*target_.body, request_.body(), shared.body_options());
+    if (!body) {
+      const Error& bad = body.error();
+      const std::string where = bad.offset == kNoOffset ? "" : " (byte " + std::to_string(bad.offset) + ")";
+      return Refusal{bad.code == Code::too_large ? 413u : 400u, "invalid_request_error",
+                     std::string(code_name(bad.code)), bad.message + where};
+    }
+    request = body->request();
+  } else {
+    request.model = target_.model;
+    request.prompt_bytes = static_cast<std::int64_t>(request_.body().size());
+    request.stream = target_.stream;
+  }
+  stream_wanted_ = request.stream;
+  if (auto refusal = enter(request)) return refusal;
   if (request.session.empty()) request.session = view(request_["x-session-id"]);
   std::vector<ReplicaId> excluded = tried_;
   shared.fleet.append_busy(excluded);
@@ -85,23 +103,43 @@ std::optional<Error> Exchange::decide(bool book, Decision& decision) {
   return std::nullopt;
 }
 
-std::optional<Error> Exchange::choose(Choice& choice) {
+/// Before the first attempt: reserves what the request may use, and asks a stream for its usage.
+std::optional<Refusal> Exchange::enter(const Request& request) {
+  if (std::exchange(entered_, true)) return std::nullopt;
+  if (auto refusal = account_.admit(request)) return refusal;
+  const bool can = target_.body == BodyApi::chat || target_.body == BodyApi::completions;
+  if (!can || !stream_wanted_ || !worker_.shared.books.config().asks_for_usage()) return std::nullopt;
+  const auto ask = ask_for_usage(request_.body());
+  if (!ask || ask->asked || ask->splice.empty()) return std::nullopt;
+  asking_body_ = spliced(request_.body(), ask->splice);
+  body_ = asking_body_;
+  hides_usage_ = true;
+  return std::nullopt;
+}
+
+/// returns: why there is no choice.
+std::optional<Refusal> Exchange::choose(Choice& choice) {
   Shared& shared = worker_.shared;
   choice = {};
-  if (!api_) {
+  if (target_.routed) {
+    if (auto refusal = decide(true, choice.decision)) return refusal;
+    if (choice.decision.routed()) {
+      choice.ticket = TicketGuard(shared.router, choice.decision.ticket);
+      choice.upstream = shared.fleet.find(choice.decision.replica);
+    }
+  } else {
+    Request request;
+    request.prompt_bytes = static_cast<std::int64_t>(request_.body().size());
+    if (auto refusal = enter(request)) return refusal;
     choice.upstream = shared.fleet.any_up(tried_);
-    return std::nullopt;
   }
-  if (auto bad = decide(true, choice.decision)) return bad;
-  if (!choice.decision.routed()) return std::nullopt;
-  choice.ticket = TicketGuard(shared.router, choice.decision.ticket);
-  choice.upstream = shared.fleet.find(choice.decision.replica);
+  if (choice.upstream == nullptr) return refusal_of(choice.decision);
   return std::nullopt;
 }
 
 /// returns: whether a further replica that is up would take the request.
 bool Exchange::somebody_else() {
-  if (!api_) return worker_.shared.fleet.any_up(tried_) != nullptr;
+  if (!target_.routed) return worker_.shared.fleet.any_up(tried_) != nullptr;
   Decision decision;
   return !decide(false, decision) && decision.routed() && decision.reason != Reason::fail_open;
 }
@@ -123,38 +161,44 @@ bool Exchange::may_retry(RetryCause cause) {
 // ---------------------------------------------------------------- answers of our own
 
 /// A decision without a replica is no error of the gateway: its verdict says what to tell the client.
-Awaitable<void> Exchange::refuse(const Decision& decision) {
-  unsigned status = 503;
-  std::string_view type = "service_unavailable", code = verdict_name(decision.verdict);
-  std::string message = "no replica can take the request now";
+Refusal Exchange::refusal_of(const Decision& decision) {
+  Refusal refusal{503, "service_unavailable", std::string(verdict_name(decision.verdict)),
+                  "no replica can take the request now"};
+  const auto say = [&](unsigned status, const char* type, const char* message) {
+    refusal.status = status;
+    refusal.type = type;
+    refusal.message = message;
+  };
   switch (decision.verdict) {
-    case Verdict::no_pool: status = 404, code = "model_not_found", message = "no replica serves this model"; break;
+    case Verdict::no_pool:
+      say(404, "invalid_request_error", "no replica serves this model");
+      refusal.code = "model_not_found";
+      break;
     case Verdict::no_adapter:
-      status = 404, code = "adapter_not_found", message = "no replica that is up carries this adapter";
+      say(404, "invalid_request_error", "no replica that is up carries this adapter");
+      refusal.code = "adapter_not_found";
       break;
     case Verdict::not_permitted:
-    case Verdict::no_permitted_pool: status = 403, message = "policy does not permit this request"; break;
-    case Verdict::saturated:
-      status = 429, type = "rate_limit_error", message = "all replicas are at their limits";
-      break;
+    case Verdict::no_permitted_pool: say(403, "invalid_request_error", "policy does not permit this request"); break;
+    case Verdict::saturated: say(429, "rate_limit_error", "all replicas are at their limits"); break;
     case Verdict::routed:
     case Verdict::no_replica:
     case Verdict::all_excluded:
     case Verdict::ticket_table_full: break;
   }
-  if (status < 429) {
-    co_await send_error(status, "invalid_request_error", code, message);
-  } else {
+  if (refusal.status >= 429) {
     constexpr std::int64_t kSecond = 1'000'000'000;
     const auto wait_s = std::clamp<std::int64_t>((decision.retry_after.value + kSecond - 1) / kSecond, 1, 3'600);
-    co_await send_error(status, type, code, message, static_cast<int>(wait_s));
+    refusal.headers.emplace_back("retry-after", std::to_string(wait_s));
   }
+  return refusal;
 }
 
-Awaitable<void> Exchange::send_error(unsigned status, std::string_view type, std::string_view code,
-                                     const std::string& message, int retry_after_s) {
-  const std::string body = examples::openai_error(message, type, code);
-  co_await client_.send(status, "application/json", body, retry_after_s);
+/// What was reserved is free again before the client knows.
+Awaitable<void> Exchange::refuse(Refusal refusal) {
+  account_.close();
+  const std::string body = examples::openai_error(refusal.message, refusal.type, refusal.code);
+  co_await client_.send(refusal.status, "application/json", body, refusal.headers);
 }
 
 }  // namespace warmroute::gateway

@@ -1,19 +1,24 @@
 /// One request on its way through: read, route, forward, stream back, and try elsewhere while nothing has been sent.
 /// This is the heart of the example; what an embedder has to do with the router is all in exchange.cpp.
 ///
-/// Invariant: whatever happens (an abort, a timeout, a reset, a shutdown) the ticket is released exactly once, see TicketGuard.
+/// Invariant: whatever happens (an abort, a timeout, a reset, a shutdown) the ticket is released exactly once, see TicketGuard, and
+/// the books are closed exactly once, see Account.
 /// A retry is a further route() that excludes what was tried: load is booked where the request really goes.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "gateway/account.hpp"
 #include "gateway/client.hpp"
+#include "gateway/heads.hpp"
+#include "gateway/target.hpp"
 #include "gateway/ticket_guard.hpp"
 #include "gateway/worker.hpp"
-#include "warmroute/usage/meter.hpp"
+#include "warmroute/usage/request_side.hpp"
 
 namespace warmroute::gateway {
 
@@ -38,11 +43,14 @@ class Exchange {
     Report report;
     unsigned status = 502;
     std::string_view code;
-    bool retry = false;  ///< allowed and paid for
+    bool retry = false;            ///< allowed and paid for
+    Ending ending = Ending::lost;  ///< for the books
   };
 
-  std::optional<Error> choose(Choice& choice);
-  std::optional<Error> decide(bool book, Decision& decision);
+  Awaitable<void> serve();
+  std::optional<Refusal> choose(Choice& choice);
+  std::optional<Refusal> decide(bool book, Decision& decision);
+  std::optional<Refusal> enter(const Request& request);
   bool somebody_else();
   bool may_retry(RetryCause cause);
 
@@ -50,23 +58,41 @@ class Exchange {
   Awaitable<std::optional<Failure>> send_and_read_head(const Upstream& upstream, std::optional<Parser>& parser);
   Awaitable<examples::error_code> exchange_heads(const Upstream& upstream, std::optional<Parser>& parser);
   Awaitable<std::optional<Failure>> relay(Choice& choice, Parser& parser);
-  void settle(Choice& choice, Parser& parser, Meter& meter);
+  Awaitable<examples::error_code> read_piece(Parser& parser, bool first_seen, std::string_view& bytes);
+  Awaitable<void> pass_on(Choice& choice, Parser& parser, std::string_view bytes);
+  std::optional<Failure> end_broken(Choice& choice, const examples::error_code& error, bool first_seen);
+  Awaitable<void> stop_here(Choice& choice);
+  void settle(Choice& choice, Parser& parser);
 
-  static Failure cancelled();
+  void client_left();
+  bool reads_on(std::size_t more_bytes);
+  [[nodiscard]] UpstreamKey upstream_key() const;
+  [[nodiscard]] ResponseHead head_for_client(const Choice& choice, const Parser& parser) const;
+
+  Failure cancelled() const;
   Failure not_connected(const examples::error_code& error);
   Failure broken(const examples::error_code& error, bool first_seen);
   void count_timeout(Failure& failure, Timeout which);
   [[nodiscard]] TimePoint token_deadline(bool first_seen) const;
 
-  Awaitable<void> refuse(const Decision& decision);
-  Awaitable<void> send_error(unsigned status, std::string_view type, std::string_view code, const std::string& message,
-                             int retry_after_s = 0);
+  static Refusal refusal_of(const Decision& decision);
+  Awaitable<void> refuse(Refusal refusal);
 
   Worker& worker_;
   Client& client_;
   const ClientRequest& request_;
-  const TimePoint deadline_;    // of all attempts together
-  std::optional<BodyApi> api_;  // nothing: not routed, any replica will do
+  const TimePoint deadline_;  // of all attempts together
+  const Target target_;
+  Account account_;
+  std::string asking_body_;   // the client's, with the wish for usage in it
+  std::string_view body_;     // as it is sent
+  bool hides_usage_ = false;  // that wish was not the client's
+  std::optional<UsageChunkFilter> filter_;
+  std::string filtered_;
+  std::optional<HangupDrain> drain_;  // the client has left, and its answer is read on
+  std::shared_ptr<examples::asio::steady_timer> drain_timer_;
+  std::array<char, 16'384> piece_;
+  bool entered_ = false;
   bool stream_wanted_ = false;
   TimePoint sent_at_{};
   std::shared_ptr<Connection> upstream_;  // of the attempt under way

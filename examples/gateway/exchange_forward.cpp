@@ -1,4 +1,4 @@
-// The forwarding half of an exchange: connection, heads, the stream of the answer, and what went wrong with them.
+// The forwarding part of an exchange: connection, heads, and what went wrong with them.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -17,16 +17,6 @@ using examples::into;
 
 constexpr std::uint32_t kMostHeadBytes = 64 * 1024;  // of an answer's head
 
-namespace {
-
-/// What of an answer's usage the router learns from.
-UsageCounts counts_of(const Usage& usage) {
-  return {usage.input_tokens.value_or(kUnknown), usage.cached_input_tokens.value_or(kUnknown),
-          usage.output_tokens.value_or(kUnknown)};
-}
-
-}  // namespace
-
 /// Sends the request to one replica and, if it answers with anything that the client should see, streams that through.
 /// returns: nothing when the client has its answer (or the ticket's end is settled); else what went wrong.
 Awaitable<std::optional<Exchange::Failure>> Exchange::attempt(Choice& choice) {
@@ -41,6 +31,7 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::attempt(Choice& choice) {
                     head.result_int(),
                     "upstream_status"};
     failure.retry = may_retry(outcome == Outcome::backpressure ? RetryCause::backpressure : RetryCause::server_error);
+    failure.ending = Ending::refused;
     if (failure.retry) co_return failure;  // else the client gets to see it, with its body
   }
   co_return co_await relay(choice, *parser);
@@ -61,6 +52,11 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::send_and_read_head(const U
       if (error) co_return not_connected(error);
     }
     if (client_.gone()) co_return cancelled();
+    if (const auto begun = account_.begin(upstream.name); !begun) {  // the record comes first: else nothing leaves
+      Failure failure{
+          {Outcome::cancelled, false, Nanos{0}, "the journal takes no records"}, 503, "journal_unavailable"};
+      co_return failure;
+    }
     const error_code error = co_await exchange_heads(upstream, parser);
     if (!error) co_return std::nullopt;
     const bool stale = upstream_->reused && !parser->got_some() && error != beast::error::timeout && !client_.gone();
@@ -73,8 +69,8 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::send_and_read_head(const U
 /// Sends the request and reads heads until the final one: 100 Continue and 103 Early Hints come before it and are not for the
 /// client. A server may answer (413, say) and close before it has read the whole request: then its answer counts, not the write.
 Awaitable<error_code> Exchange::exchange_heads(const Upstream& upstream, std::optional<Parser>& parser) {
-  const auto request =
-      upstream_request(request_, upstream.host + ":" + std::to_string(upstream.port), upstream.dp_rank);
+  const auto request = upstream_request(request_, body_, upstream.host + ":" + std::to_string(upstream.port),
+                                        upstream.dp_rank, upstream_key());
   const std::shared_ptr<Connection> connection = upstream_;
   error_code error;
   connection->stream.expires_at(deadline_);
@@ -98,70 +94,6 @@ Awaitable<error_code> Exchange::exchange_heads(const Upstream& upstream, std::op
   }
 }
 
-/// Passes the answer on, piece by piece as it comes. The head waits for the first piece: a replica that dies in between has sent
-/// the client nothing yet, and the request may still go elsewhere.
-Awaitable<std::optional<Exchange::Failure>> Exchange::relay(Choice& choice, Parser& parser) {
-  const std::shared_ptr<Connection> connection = upstream_;
-  const bool good = outcome_of_status(parser.get().result_int()) == Outcome::finished;
-  Meter meter;
-  std::array<char, 16'384> piece;
-  bool first_seen = false;
-  for (;;) {
-    std::size_t got = 0;
-    if (!parser.is_done()) {
-      error_code error;
-      parser.get().body() = {piece.data(), piece.size(), true};
-      connection->stream.expires_at(token_deadline(first_seen));
-      co_await http::async_read_some(connection->stream, connection->buffer, parser, into(error));
-      got = piece.size() - parser.get().body().size;
-      if (error && error != http::error::need_buffer) {
-        Failure failure = broken(error, first_seen);
-        if (!client_.begun()) co_return failure;
-        choice.ticket.fail(failure.report.outcome);
-        if (!client_.gone()) {
-          // An answer that is merely long says nothing about its replica.
-          if (failure.code != "total_timeout") worker_.shared.fleet.report(*choice.upstream, failure.report);
-          worker_.shared.counters.answers_cut.fetch_add(1, std::memory_order_relaxed);
-          client_.cut();
-        }
-        co_return std::nullopt;
-      }
-    }
-    const std::string_view bytes{piece.data(), got};
-    if (good && meter.feed(bytes)) {
-      first_seen = true;
-      choice.ticket.first_token();
-    }
-    if (parser.is_done()) settle(choice, parser, meter);
-    if (!client_.begun() && (got != 0 || parser.is_done())) {
-      if (worker_.shared.stopping) client_.close_after_answer();
-      const std::int64_t expected = choice.decision.routed() ? choice.decision.total_cached().value : -1;
-      const ResponseHead head = client_head(parser.get(), choice.upstream->name, expected);
-      co_await client_.begin(head);
-    }
-    co_await client_.write(bytes);
-    if (client_.gone()) co_return cancelled();
-    if (parser.is_done()) break;
-  }
-  co_await client_.end();
-  co_return std::nullopt;
-}
-
-/// The model server's answer is whole. The books are settled before the client has it all and may ask again.
-void Exchange::settle(Choice& choice, Parser& parser, Meter& meter) {
-  const Outcome outcome = outcome_of_status(parser.get().result_int());
-  if (outcome == Outcome::finished) {
-    meter.finish();
-    choice.ticket.finish(counts_of(meter.report().usage));
-  } else {
-    choice.ticket.fail(outcome);
-  }
-  worker_.shared.fleet.report(*choice.upstream, {outcome, false, retry_after_of(parser.get()),
-                                                 "status " + std::to_string(parser.get().result_int())});
-  if (parser.keep_alive() && upstream_->buffer.size() == 0 && !upstream_->broken_write)
-    worker_.pool.give_back(*choice.upstream, std::exchange(upstream_, nullptr));
-}
-
 // ---------------------------------------------------------------- what went wrong
 
 /// A stream owes its first token by one time and each next one by another; a plain answer comes whole, by the end of all.
@@ -183,8 +115,9 @@ void Exchange::count_timeout(Failure& failure, Timeout which) {
   failure.status = 504;
 }
 
-Exchange::Failure Exchange::cancelled() {
+Exchange::Failure Exchange::cancelled() const {
   Failure failure;
+  failure.ending = Ending::left;
   failure.report.outcome = Outcome::cancelled;
   failure.status = kClientGone;
   return failure;
@@ -210,6 +143,7 @@ Exchange::Failure Exchange::broken(const error_code& error, bool first_seen) {
   Failure failure{{Outcome::replica_error, false, Nanos{0}, error.message()}, 502, "upstream_reset"};
   if (client_.gone()) {
     failure.report.outcome = Outcome::cancelled;
+    failure.ending = Ending::left;
   } else if (error == beast::error::timeout) {
     const bool over = std::chrono::steady_clock::now() >= deadline_;
     count_timeout(failure, over ? Timeout::total : first_seen ? Timeout::inter_token : Timeout::first_token);

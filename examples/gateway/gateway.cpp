@@ -70,6 +70,8 @@ struct Gateway::Impl {
         admin_acceptor(upkeep_io) {}
 
   Status open();
+  Status open_books();
+  void keep_books();
   Awaitable<void> accept(tcp::acceptor& from, bool serves_clients, bool serves_admin);
   Awaitable<void> serve(Worker& worker, std::shared_ptr<Client> client, bool serves_clients, bool serves_admin);
   Awaitable<bool> answer(Worker& worker, Client& client, const ClientRequest& request, bool serves_clients,
@@ -83,6 +85,9 @@ struct Gateway::Impl {
   Counters counters;
   RetryBudget retries;
   std::atomic<bool> stopping{false};
+  std::atomic<bool> closed{false};
+  std::unique_ptr<Accounting> books;
+  std::unique_ptr<ControlFeed> control;          // writes into books and router
   std::vector<std::unique_ptr<Worker>> workers;  // outlive the acceptors, which hold a socket of theirs
   asio::io_context upkeep_io;                    // accepts, probes, and keeps the router tidy
   Fleet fleet;
@@ -97,6 +102,7 @@ struct Gateway::Impl {
 Status Gateway::Impl::open() {
   if (auto set = router.set_policy(config.policy); !set) return set;
   if (auto added = fleet.add_all(); !added) return added;
+  if (auto opened = open_books(); !opened) return opened;
   if (auto started = events.start(router, fleet, config, router_options().log); !started) return started;
   if (auto started = polls.start(router, fleet, config, router_options().log); !started) return started;
   if (config.tokenizer == "none" && !events.statuses().empty()) {
@@ -110,7 +116,7 @@ Status Gateway::Impl::open() {
     if (auto open = listen(admin_acceptor, config.address, static_cast<std::uint16_t>(config.admin_port)); !open)
       return open;
   }
-  const Shared shared{config, router, fleet, counters, retries, events, polls, stopping};
+  const Shared shared{config, router, fleet, counters, retries, events, polls, *books, control, stopping};
   for (std::int64_t i = 0; i < config.threads; ++i) {
     workers.push_back(std::make_unique<Worker>(shared, fleet.size()));
     work.emplace_back(workers.back()->io.get_executor());
@@ -120,7 +126,24 @@ Status Gateway::Impl::open() {
   asio::co_spawn(upkeep_io, upkeep(), asio::detached);
   for (auto& worker : workers) threads.emplace_back([&io = worker->io] { io.run(); });
   threads.emplace_back([this] { upkeep_io.run(); });
+  threads.emplace_back([this] { keep_books(); });
   return {};
+}
+
+/// Prices and journal first, then control, whose limits the journal's past is charged to.
+Status Gateway::Impl::open_books() {
+  std::vector<std::string> models;
+  for (const auto& replica : config.replicas) models.push_back(replica.spec.pool);
+  const Nanos max_request{(config.total_timeout.count()) * 1'000'000 + config.usage.hangup.max_drain.value};
+  auto opened = Accounting::open(config.usage, models, max_request, router_options().log);
+  if (!opened) return opened.error();
+  books = std::move(*opened);
+  if (!config.usage.control.empty()) {
+    auto started = ControlFeed::start(config.usage, *books, router, router_options().log);
+    if (!started) return started.error();
+    control = std::move(*started);
+  }
+  return books->begin_serving();
 }
 
 /// Hands connections to the workers in turn; from then on each stays on its worker's thread.
@@ -171,11 +194,12 @@ Awaitable<bool> Gateway::Impl::answer(Worker& worker, Client& client, const Clie
   }
   client.begin_exchange(request, std::chrono::steady_clock::now() + config.client_timeout, nullptr);
   const bool may = serves_admin || target == "/health";  // that one is for load balancers in front
-  // The policy is for operators: on a port that strangers reach, it is neither shown nor changed.
+  // Policy and books are for operators: on a port that strangers reach, they are neither shown nor changed.
   const bool strangers = serves_clients && !asio::ip::make_address(config.address).is_loopback();
   AdminAnswer answer;
   answer.status = 404;
-  if (may && strangers && target.substr(0, 7) == "/admin/") {
+  const bool private_page = target.substr(0, 7) == "/admin/" || target.substr(0, 6) == "/usage";
+  if (may && strangers && private_page) {
     answer = {403, "application/json",
               "{\"error\":{\"message\":\"set admin_port to reach this\",\"code\":\"not_permitted\"}}\n"};
   } else if (may) {
@@ -193,6 +217,14 @@ Awaitable<void> Gateway::Impl::upkeep() {
     timer.expires_after(std::chrono::milliseconds(100));
     co_await timer.async_wait(into(error));
     router.advance(now());
+  }
+}
+
+/// On a thread of its own: what waits for the disk must hold up nobody.
+void Gateway::Impl::keep_books() {
+  while (!closed) {
+    books->upkeep();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
 
@@ -227,10 +259,12 @@ Farewell Gateway::Impl::stop() {
   wait_for(std::chrono::steady_clock::now() + std::chrono::seconds(2));
   for (auto& worker : workers) worker->io.stop();
   upkeep_io.stop();
+  closed = true;
   for (auto& thread : threads) thread.join();
   threads.clear();
   events.stop();
   polls.stop();
+  books->close(seconds(2));
   return farewell;
 }
 

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <string>
 
+#include "gateway/credentials.hpp"
+
 namespace warmroute::gateway {
 
 namespace beast = examples::beast;
@@ -28,24 +30,41 @@ bool one_connection_only(const http::fields& fields, const http::fields::value_t
   return http::token_list(fields[http::field::connection]).exists(field.name_string());
 }
 
+void set_key(UpstreamRequest& request, const UpstreamKey& key) {
+  if (key.key.empty()) return;
+  const std::string value(key.key);
+  if (key.api == AnswerApi::messages) {
+    request.set("x-api-key", value);
+  } else if (key.api == AnswerApi::gemini) {
+    request.set("x-goog-api-key", value);
+  } else {
+    request.set(http::field::authorization, "Bearer " + value);
+  }
+}
+
 }  // namespace
 
-UpstreamRequest upstream_request(const ClientRequest& request, std::string_view host,
-                                 std::optional<std::uint32_t> dp_rank) {
+UpstreamRequest upstream_request(const ClientRequest& request, std::string_view body, std::string_view host,
+                                 std::optional<std::uint32_t> dp_rank, const UpstreamKey& key) {
   UpstreamRequest out{request.method(), request.target(), 11};
   if (request.method() == http::verb::unknown) out.method_string(request.method_string());
   for (const auto& field : request) {
     const auto name = field.name();
     if (name == http::field::host || name == http::field::content_length || name == http::field::accept_encoding ||
         name == http::field::expect || one_connection_only(request, field) ||
-        beast::iequals(field.name_string(), "x-data-parallel-rank")) {  // the router chooses the rank, not the client
+        beast::iequals(field.name_string(), "x-data-parallel-rank") ||  // the router chooses the rank, not the client
+        (key.replaces && is_key_header(view(field.name_string())))) {
       continue;
     }
     out.insert(field.name(), field.name_string(), field.value());
   }
   out.set(http::field::host, beast::string_view(host.data(), host.size()));
   if (dp_rank) out.set("x-data-parallel-rank", std::to_string(*dp_rank));
-  out.body() = {request.body().data(), request.body().size()};
+  if (key.replaces) {
+    out.target(without_key(view(request.target())));
+    set_key(out, key);
+  }
+  out.body() = {body.data(), body.size()};
   out.prepare_payload();
   return out;
 }

@@ -8,6 +8,7 @@
 #include "gateway/client.hpp"
 #include "warmroute/observe/statistics.hpp"
 #include "warmroute/types.hpp"
+#include "warmroute/usage/meter.hpp"
 
 namespace warmroute::gateway {
 
@@ -16,10 +17,17 @@ inline std::string_view view(examples::beast::string_view text) noexcept { retur
 
 using UpstreamRequest = examples::http::request<examples::http::span_body<const char>>;
 
-/// The client's request as the model server gets it: same method, target and body; heads that concern one connection only are left
-/// out, and compression is not asked for, since usage is read from the answer. lifetime: the body is the client's.
-UpstreamRequest upstream_request(const ClientRequest& request, std::string_view host,
-                                 std::optional<std::uint32_t> dp_rank);
+/// What model servers are told instead of the client's key.
+struct UpstreamKey {
+  bool replaces = false;                 ///< false: the client's own passes
+  std::string_view key{};                ///< empty: none
+  AnswerApi api = AnswerApi::automatic;  ///< whose header it goes into
+};
+
+/// The client's request as the model server gets it: same method and target; heads that concern one connection only are left out, and
+/// compression is not asked for, since usage is read from the answer. lifetime: of the body.
+UpstreamRequest upstream_request(const ClientRequest& request, std::string_view body, std::string_view host,
+                                 std::optional<std::uint32_t> dp_rank, const UpstreamKey& key);
 
 /// The model server's answer as the client gets it, with the replica's name and how many cached tokens were expected of it (negative:
 /// nobody asked).

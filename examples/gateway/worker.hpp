@@ -7,7 +7,9 @@
 #include <set>
 
 #include "common/asio.hpp"
+#include "gateway/accounting.hpp"
 #include "gateway/config.hpp"
+#include "gateway/control_feed.hpp"
 #include "gateway/counters.hpp"
 #include "gateway/engine_events.hpp"
 #include "gateway/engine_polls.hpp"
@@ -29,6 +31,8 @@ struct Shared {
   RetryBudget& retries;
   const EngineEvents& events;
   const EnginePolls& polls;
+  Accounting& books;
+  const std::unique_ptr<ControlFeed>& control;  ///< null: there is none
   std::atomic<bool>& stopping;
 
   /// returns: how bodies are to be read under the policy of now.

@@ -42,7 +42,7 @@ TEST(Heads, WhatConcernsOneConnectionIsNotPassedOn) {
   request.set("Accept-Encoding", "gzip");
   request.set("Expect", "100-continue");
   request.body() = "body";
-  const auto out = upstream_request(request, "host:1", 3);
+  const auto out = upstream_request(request, request.body(), "host:1", 3, {});
   EXPECT_EQ(out.count("X-Mine") + out.count("Te") + out.count("Connection") + out.count("Accept-Encoding") +
                 out.count("Expect"),
             0u);
