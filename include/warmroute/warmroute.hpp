@@ -61,6 +61,7 @@
 #include "warmroute/route/decision.hpp"
 #include "warmroute/route/explain.hpp"
 #include "warmroute/route/gateway_ring.hpp"
+#include "warmroute/route/models.hpp"
 #include "warmroute/route/policy.hpp"
 #include "warmroute/route/policy_json.hpp"
 #include "warmroute/route/replica_cache.hpp"

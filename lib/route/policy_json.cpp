@@ -60,8 +60,9 @@ bool read_integer(Policy& p, element e) {
   using T = std::remove_reference_t<decltype(p.*Field)>;
   if constexpr (std::is_signed_v<T>) {
     std::int64_t v = 0;
-    if (e.get(v) != simdjson::SUCCESS) return false;
-    p.*Field = v;
+    if (e.get(v) != simdjson::SUCCESS || v > std::numeric_limits<T>::max() || v < std::numeric_limits<T>::min())
+      return false;
+    p.*Field = static_cast<T>(v);
   } else {
     std::uint64_t v = 0;
     if (e.get(v) != simdjson::SUCCESS || v > std::numeric_limits<T>::max()) return false;
@@ -149,6 +150,9 @@ constexpr Member kMembers[]{
      write_enum<&Policy::stale_signals, kStaleNames>},
     {"route_when_all_down", "true or false", read_bool<&Policy::route_when_all_down>,
      write_bool<&Policy::route_when_all_down>},
+    {"saturation_wait_ms", "milliseconds", read_ms<&Policy::saturation_wait>, write_ms<&Policy::saturation_wait>},
+    {"saturation_kv", "a number", read_double<&Policy::saturation_kv>, write_double<&Policy::saturation_kv>},
+    {"shed_priority", "an integer", read_integer<&Policy::shed_priority>, write_integer<&Policy::shed_priority>},
     {"seed", "an unsigned integer", read_integer<&Policy::seed>, write_integer<&Policy::seed>},
     {"version", "an unsigned integer", read_integer<&Policy::version>, write_integer<&Policy::version>},
 };

@@ -13,6 +13,7 @@ import sys
 APIS = ["chat", "completions", "responses", "embeddings", "messages"]
 LARGEST = 4000  # bytes; the point of larger bodies is their size, which a fuzzer does not need
 MOST_PLAIN_LINES = 50
+PLAIN = ("policies", "metrics_tables", "price_tables", "snapshots", "model_maps")  # whole lines
 
 
 def bodies(case):
@@ -50,7 +51,7 @@ def main():
                 (folder / f"{pathlib.Path(name).stem}_{count}").write_bytes(bytes([count % 8]) + frames[-1])
                 count += 1
                 continue
-            plain = "hash_ids" in case or "policies" in name or "metrics_tables" in name or "price_tables" in name or "snapshots" in name
+            plain = "hash_ids" in case or any(word in name for word in PLAIN)
             if plain and count < MOST_PLAIN_LINES and len(line) <= LARGEST:
                 (folder / f"{pathlib.Path(name).stem}_{count}").write_text(line.strip())
                 count += 1

@@ -102,6 +102,8 @@ class PrefixBook {
 struct alignas(64) MatchBook {
   std::atomic<std::int64_t> input_tokens{0};
   std::atomic<std::int64_t> matched_tokens{0};
+  std::atomic<std::int64_t> kv_at{0};        ///< ns; when the engine last said how full its cache is; 0 = never
+  std::atomic<std::int32_t> kv_permille{0};  ///< share of KV blocks in use
 };
 
 /// One replica's books. Atomics of one cache line: scoring reads exactly this line per replica.

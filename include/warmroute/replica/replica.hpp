@@ -58,8 +58,12 @@ struct ReplicaSpec {
   std::int64_t capacity_tokens = 0;  ///< of its KV cache; 0 = unknown until the engine says so (signals)
   CacheKind cache_kind = CacheKind::paged;
   SlotSpec slots{};  ///< used where cache_kind is slots; `capacity_tokens` is not used there
+  /// A replica that comes up takes less at first: its cost counts 1 / slow_start_weight times, falling to once over `slow_start`.
+  Nanos slow_start{0};
+  double slow_start_weight = 0.1;
   Health health = Health::up;
   std::string health_reason{};
+  Nanos drain_until{0};  ///< of a draining one: when it is taken for down (Router::drain); 0 = it may take its time
 
   [[nodiscard]] std::string ring_name() const {
     if (!ring_id.empty()) return ring_id;
@@ -122,6 +126,9 @@ inline Status validate(const ReplicaSpec& spec) {
   if (!(std::isfinite(spec.weight) && spec.weight > 0 && spec.weight <= 1000)) fault("weight must lie in (0, 1000]");
   if (spec.capacity_tokens < 0 || spec.capacity_tokens > 1'000'000'000'000)
     fault("capacity_tokens must lie in 0..10^12");
+  if (spec.slow_start < Nanos{0} || spec.slow_start > seconds(86'400)) fault("slow_start must lie in 0..1 day");
+  if (!(std::isfinite(spec.slow_start_weight) && spec.slow_start_weight >= 0.001 && spec.slow_start_weight <= 1))
+    fault("slow_start_weight must lie in 0.001..1");
   const bool slots = spec.cache_kind == CacheKind::slots;
   if (slots && (spec.slots.count < 1 || spec.slots.count > 256)) fault("slots must lie in 1..256");
   if (slots && (spec.slots.ram_tokens < 0 || spec.slots.ram_tokens > 1'000'000'000'000))

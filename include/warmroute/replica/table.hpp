@@ -85,6 +85,7 @@ class ReplicaTable {
     s.prefix = {};
     matches_[slot].input_tokens.store(0, std::memory_order_relaxed);
     matches_[slot].matched_tokens.store(0, std::memory_order_relaxed);
+    matches_[slot].kv_at.store(0, std::memory_order_relaxed);
     books_[slot].foreign_requests.store(0, std::memory_order_relaxed);
     books_[slot].foreign_waiting.store(0, std::memory_order_relaxed);
     books_[slot].signals_at.store(0, std::memory_order_relaxed);
@@ -143,6 +144,7 @@ class ReplicaTable {
     return edit(id, [&](ReplicaSpec& spec) {
       spec.health = health;
       spec.health_reason = reason;
+      spec.drain_until = Nanos{0};
     });
   }
 
@@ -157,6 +159,11 @@ class ReplicaTable {
     Slot& s = slots_[id.slot];
     s.signals[static_cast<std::size_t>(kind)] = {value, now, true};
     if (kind == Signal::running || kind == Signal::waiting) book_foreign(id.slot, now);
+    if (kind == Signal::kv_usage) {
+      matches_[id.slot].kv_permille.store(static_cast<std::int32_t>(std::min(value, 1.0) * 1'000),
+                                          std::memory_order_relaxed);
+      matches_[id.slot].kv_at.store(now.value, std::memory_order_relaxed);
+    }
     return {};
   }
   /// returns: the last reading; `known` is false when there was none. threads: any; takes the writers' lock.

@@ -19,10 +19,10 @@ enum class Verdict : std::uint8_t {
   no_pool = 2,            ///< no pool serves this model and there is no catch-all pool
   no_adapter = 3,         ///< no eligible replica carries the adapter
   all_excluded = 4,       ///< `excluded` or `pinned` left nothing
-  saturated = 5,          ///< reserved, not given yet: every candidate is past the policy's limits; see retry_after
+  saturated = 5,          ///< every candidate is past the policy's limits or over its quota; see retry_after
   ticket_table_full = 6,  ///< more requests in flight than RouterOptions::max_tickets
   not_permitted = 7,      ///< reserved, not given yet: policy forbids every pool that could serve this request
-  no_permitted_pool = 8,  ///< reserved, not given yet: no pool is allowed for this class
+  no_permitted_pool = 8,  ///< every pool that could serve it is forbidden to its class (route/models.hpp)
 };
 constexpr std::string_view verdict_name(Verdict v) noexcept {
   switch (v) {
@@ -52,19 +52,21 @@ enum class Reason : std::uint8_t {
   home = 8,          ///< the ring's home of the key
   pinned = 9,
   only_candidate = 10,
-  baseline = 11,   ///< a baseline policy that looks at neither cache nor ring
-  fail_open = 12,  ///< no replica is up; policy says to try one all the same
+  baseline = 11,         ///< a baseline policy that looks at neither cache nor ring
+  fail_open = 12,        ///< no replica is up; policy says to try one all the same
+  spill_saturated = 13,  ///< the cheapest is past the policy's limits: the cheapest that is not
 };
-inline constexpr std::size_t kReasonCount = 13;
+inline constexpr std::size_t kReasonCount = 14;
 constexpr std::string_view reason_name(Reason r) noexcept {
   constexpr std::array<std::string_view, kReasonCount> names{
       "none",    "best_match", "no_match", "spill_wait",     "spill_decode", "spill_hot", "spill_bound",
-      "session", "home",       "pinned",   "only_candidate", "baseline",     "fail_open"};
+      "session", "home",       "pinned",   "only_candidate", "baseline",     "fail_open", "spill_saturated"};
   const auto i = static_cast<std::size_t>(r);
   return i < names.size() ? names[i] : "unknown";
 }
 constexpr bool is_spill(Reason r) noexcept {
-  return r == Reason::spill_wait || r == Reason::spill_decode || r == Reason::spill_hot || r == Reason::spill_bound;
+  return r == Reason::spill_wait || r == Reason::spill_decode || r == Reason::spill_hot || r == Reason::spill_bound ||
+         r == Reason::spill_saturated;
 }
 
 inline constexpr std::size_t kMaxFallbacks = 4;

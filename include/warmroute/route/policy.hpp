@@ -100,6 +100,12 @@ struct Policy {
   StaleSignals stale_signals = StaleSignals::ignore;
   bool route_when_all_down = true;  ///< try a replica all the same when none is up (fails open)
 
+  // Saturation: a replica is saturated when a request is expected to wait longer than this for its first token there, or when the engine
+  // tells that its KV cache is fuller. Saturated replicas are passed over; where all are, requests of at most shed_priority are refused.
+  Nanos saturation_wait{0};        ///< 0 = never
+  double saturation_kv = 0;        ///< share of KV blocks in use, as the engine last said; 0 = not looked at
+  std::int32_t shed_priority = 0;  ///< what is more urgent queues where it is cheapest
+
   std::uint64_t seed = 0;     ///< breaks exact ties; equal seeds and equal calls give equal decisions
   std::uint64_t version = 0;  ///< the operator's number, shown in statistics
 
@@ -139,6 +145,8 @@ inline Status validate(const Policy& p) {
   require(time(p.session_ttl, seconds(31'536'000)), "session_ttl must lie in 0..1 year");
   require(time(p.signals_max_age, seconds(3'600)), "signals_max_age must lie in 0..1 h");
   require(static_cast<int>(p.stale_signals) <= 1, "stale_signals is not one of ignore, exclude");
+  require(time(p.saturation_wait, seconds(86'400)), "saturation_wait must lie in 0..1 day");
+  require(within(p.saturation_kv, 0, 1), "saturation_kv must lie in 0..1");
   if (faults.empty()) return {};
   return Error{Code::invalid_argument, "policy: " + faults, kNoOffset};
 }

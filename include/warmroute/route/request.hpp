@@ -44,6 +44,7 @@ struct Request {
 
   std::span<const ReplicaId> excluded;  ///< never chosen: what a retry has already tried
   ReplicaId pinned = kNoReplica;        ///< only this one may be chosen
+  bool exact_pool = false;              ///< `model` is a pool's name: the pool named "" does not stand in for it
 };
 
 }  // namespace warmroute

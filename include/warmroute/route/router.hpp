@@ -74,6 +74,9 @@ class Router {
   Status remove_replica(ReplicaId id, Nanos now);
   /// down and draining take no new requests; entries in the index stay. errors: stale.
   Status set_health(ReplicaId id, Health health, std::string_view reason, Nanos now);
+  /// It takes no new requests and finishes what it has until `until` (the caller's clock; 0 = no end); then `advance` takes it for down, and
+  /// whoever forwards should cut what still runs there: requests_in_flight and its row in the statistics say how much. errors: stale.
+  Status drain(ReplicaId id, Nanos until, Nanos now);
   /// Changes weight, labels, adapters, rates, role, ring_id, capacity in place. Health and its reason stay, whatever `spec` says: they come
   /// from probes, `spec` from configuration, and set_health alone changes them. errors: stale, invalid_argument.
   Status update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now);
@@ -101,6 +104,9 @@ class Router {
   [[nodiscard]] Result<ReplicaSpec> replica(ReplicaId id) const;
   /// errors: not_found. cost: O(replicas), nothing is copied.
   [[nodiscard]] Result<ReplicaId> find_replica(std::string_view name, std::uint32_t dp_rank = 0) const;
+
+  /// Requests in flight on all replicas of exactly that pool; 0 when there is none. Hot: a look at each one's book.
+  [[nodiscard]] std::int64_t requests_in_flight(std::string_view pool) const;
 
   /// Picks a replica and books the request there. Hot. cost: one index look-up plus a few multiplications per replica.
   Decision route(const Request& request, Nanos now);

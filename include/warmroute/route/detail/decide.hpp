@@ -28,6 +28,16 @@ inline bool quicker(const Candidate& c) noexcept {
   return c.book->slowness.load(std::memory_order_relaxed) < LoadBook::kAsItsKind;
 }
 
+/// What a candidate costs while it is in slow start, as if it did all but a share of what it does for others.
+inline std::int64_t ramped(const Prepared& p, std::uint32_t candidate, std::int64_t total) noexcept {
+  for (const Ramp& ramp : p.pool->ramps) {
+    if (ramp.candidate != candidate) continue;
+    const std::int64_t weight = ramp.weight_milli(p.now.value);
+    return total <= 0 || weight >= 1'000 ? total : total + total / weight * (1'000 - weight);
+  }
+  return total;
+}
+
 /// cost: one cache line of books and one match per eligible candidate.
 inline void rank_by_cost(const Prepared& p, const Scratch& scratch, Ranking& ranking) noexcept {
   const std::span<const std::uint32_t> match = scratch.match.disk();
@@ -40,7 +50,8 @@ inline void rank_by_cost(const Prepared& p, const Scratch& scratch, Ranking& ran
         (!p.apart || !quicker(c)))
       continue;
     const CostReplica reading = cost_replica(p, scratch, c);
-    const std::int64_t total = cost_terms(p, scratch, c, reading).total;
+    std::int64_t total = cost_terms(p, scratch, c, reading).total;
+    if (!p.pool->ramps.empty()) total = ramped(p, i, total);
     ranking.offer(total, 0, p.draw, c.id.slot, i);
     ranking.held(reading.cached_tokens, total, i);
   }
@@ -135,7 +146,52 @@ inline Reason reason_of(const Prepared& p, const Request& r, const Scratch& scra
   }
 }
 
-/// Ranks and fills the decision; `p` is prepared with verdict routed.
+/// By how much the first token is expected to be later there than the policy allows; 0 where it is not saturated. Where the KV cache is too
+/// full, nobody knows for how long: a second at least.
+inline std::int64_t over_limit_ns(const Prepared& p, const Scratch& scratch, std::uint32_t candidate) noexcept {
+  const Policy& policy = p.topology->policy;
+  const Candidate& c = p.pool->candidates[candidate];
+  std::int64_t over = 0;
+  if (policy.saturation_wait > Nanos{0}) {
+    const CostTerms terms = cost_terms(p, scratch, c);
+    over = std::max<std::int64_t>(0, terms.wait + terms.prefill - policy.saturation_wait.value);
+  }
+  if (policy.saturation_kv > 0) {
+    const std::int64_t at = c.matches->kv_at.load(std::memory_order_relaxed);
+    const bool fresh = at != 0 && p.now.value - at <= policy.signals_max_age.value;
+    const double share = static_cast<double>(c.matches->kv_permille.load(std::memory_order_relaxed)) / 1'000;
+    if (fresh && share >= policy.saturation_kv) over = std::max<std::int64_t>(over, 1'000'000'000);
+  }
+  return over;
+}
+
+/// Leaves a choice that is past the policy's limits for the cheapest that is not. cost: all the eligible once more, and only then.
+/// returns: 0, or where all are past them the time until the first is not.
+inline std::int64_t avoid_saturated(const Prepared& p, const Scratch& scratch, Ranking& ranking, bool& moved) noexcept {
+  const std::int64_t chosen = over_limit_ns(p, scratch, ranking.places[0].candidate);
+  if (chosen == 0) return 0;
+  std::int64_t soonest = chosen, least = std::numeric_limits<std::int64_t>::max();
+  std::uint32_t best = 0;
+  for (const std::uint32_t i : scratch.eligible) {
+    const std::int64_t over = over_limit_ns(p, scratch, i);
+    soonest = std::min(soonest, over);
+    if (over != 0) continue;
+    const std::int64_t total = ramped(p, i, cost_terms(p, scratch, p.pool->candidates[i]).total);
+    if (total >= least) continue;
+    least = total;
+    best = i;
+  }
+  if (soonest != 0) return soonest;
+  std::size_t at = 0;
+  while (at < ranking.count && ranking.places[at].candidate != best) ++at;
+  if (at == ranking.count) ranking.places[at == ranking.places.size() ? --at : ranking.count++].candidate = best;
+  std::rotate(ranking.places.begin(), ranking.places.begin() + static_cast<std::ptrdiff_t>(at),
+              ranking.places.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+  moved = true;
+  return 0;
+}
+
+/// Ranks and fills the decision; `p` is prepared with verdict routed. The verdict may be saturated.
 inline Decision decide(const Prepared& p, const Request& r, Scratch& scratch) {
   Ranking ranking;
   bool diverted = false;
@@ -144,6 +200,21 @@ inline Decision decide(const Prepared& p, const Request& r, Scratch& scratch) {
     case Algorithm::consistent_hash:
     case Algorithm::bounded_hash: diverted = rank_by_ring(p, scratch, ranking); break;
     default: rank_by_baseline(p, scratch, ranking); break;
+  }
+  bool moved = false;
+  const Policy& policy = p.topology->policy;
+  if ((policy.saturation_wait > Nanos{0} || policy.saturation_kv > 0) && !r.pinned.valid()) {
+    const std::int64_t wait = avoid_saturated(p, scratch, ranking, moved);
+    if (wait > 0 && r.priority <= policy.shed_priority) {
+      Decision refused;
+      refused.verdict = Verdict::saturated;
+      refused.input_tokens = Tokens{p.input_tokens};
+      refused.best_cached_tokens = Tokens{ranking.most_cached};
+      refused.retry_after = Nanos{wait};
+      refused.class_id = r.class_id;
+      refused.priority = r.priority;
+      return refused;
+    }
   }
   const Candidate& chosen = p.pool->candidates[ranking.places[0].candidate];
   const CostReplica reading = cost_replica(p, scratch, chosen);
@@ -160,7 +231,7 @@ inline Decision decide(const Prepared& p, const Request& r, Scratch& scratch) {
   d.best_cached_tokens = Tokens{ranking.most_cached};
   d.expected_wait = Nanos{terms.wait};
   d.expected_prefill = Nanos{terms.prefill};
-  d.reason = reason_of(p, r, scratch, reading, terms, ranking, diverted);
+  d.reason = moved ? Reason::spill_saturated : reason_of(p, r, scratch, reading, terms, ranking, diverted);
   d.class_id = r.class_id;
   d.priority = r.priority;
   return d;

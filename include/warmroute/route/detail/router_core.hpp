@@ -44,6 +44,7 @@ class RouterCore {
   Result<ReplicaId> add_replica(ReplicaSpec spec, Nanos now);
   Status remove_replica(ReplicaId id, Nanos now);
   Status set_health(ReplicaId id, Health health, std::string_view reason, Nanos now);
+  Status drain(ReplicaId id, Nanos until, Nanos now);
   Status update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now);
   Status clear_cache(ReplicaId id, Nanos now);
   Status signal(ReplicaId id, Signal kind, double value, Nanos now);
@@ -61,6 +62,7 @@ class RouterCore {
   Result<ReplicaCache> cached(ReplicaId id, Nanos now) const;
   Result<RestoredCache> restore_cached(ReplicaId id, const ReplicaCache& cache, Nanos now, Nanos away);
 
+  std::int64_t requests_in_flight(std::string_view pool) const;
   Decision route(const Request& request, Nanos now);
   Decision peek(const Request& request, Nanos now) const;
   Explanation explain(const Request& request, Nanos now) const;
@@ -116,6 +118,8 @@ class RouterCore {
 
   PoolState& pool_state(std::string_view name);
   Status rebuild(const Policy& policy);
+  void ramp_up(PoolView& pool) const;
+  void end_drains(Nanos now);
   void model_cache(ReplicaId id, const ReplicaSpec& spec);
   bool model_slots(PoolState& pool, ReplicaId id, const ReplicaSpec& spec, const Policy& policy);
   void forget_cache(ReplicaId id, const ReplicaSpec& spec, bool gone);
@@ -132,6 +136,8 @@ class RouterCore {
   SessionTable sessions_;
   mutable ScratchPool scratch_;
   RouterCounters counters_;
+  std::vector<std::int64_t> up_since_;  // under control_; by slot, ns; of replicas that came up
+  std::int64_t next_drain_end_ = 0;     // under control_; ns, 0 = none
   alignas(kCacheLine) std::atomic<std::uint64_t> sequence_{0};
   alignas(kCacheLine) std::atomic<std::int64_t> last_now_{0};
   std::atomic<std::uint32_t> sweep_at_{0};
@@ -139,11 +145,12 @@ class RouterCore {
 };
 
 inline const PoolView* RouterCore::pool_of(const Topology& topology, const Request& r) const {
-  if (topology.policy.isolation != Isolation::pool) return topology.find_pool(r.model);
+  const auto named = [&] { return r.exact_pool ? topology.exact_pool(r.model) : topology.find_pool(r.model); };
+  if (topology.policy.isolation != Isolation::pool) return named();
   // The model comes from the body: it must not spell a way into a tenant's pool, nor may one tenant's name begin another's.
   if (r.model.find('/') != std::string_view::npos && r.tenant.empty()) return nullptr;
   if (r.tenant.find('/') != std::string_view::npos) return nullptr;
-  if (r.tenant.empty()) return topology.find_pool(r.model);
+  if (r.tenant.empty()) return named();
   for (const PoolView& pool : topology.pools) {  // "<tenant>/<model>", compared without building the string
     const std::size_t slash = r.tenant.size();
     if (pool.name.size() == slash + 1 + r.model.size() && pool.name.starts_with(r.tenant) && pool.name[slash] == '/' &&
@@ -188,11 +195,11 @@ inline Decision RouterCore::route(const Request& request, Nanos now) {
   d.verdict = prepare(p, topology, request, now, sequence, sessions_, options_.max_path_blocks, scratch, guard, pool);
   if (d.verdict == Verdict::routed) {
     d = decide(p, request, scratch);
-    d.ticket = book(p, request, d, scratch, now);
-    if (d.ticket == kNoTicket) {
+    if (d.routed()) d.ticket = book(p, request, d, scratch, now);
+    if (d.routed() && d.ticket == kNoTicket) {
       d = Decision{};
       d.verdict = Verdict::ticket_table_full;
-    } else {
+    } else if (d.routed()) {
       bump(counters_.reasons[static_cast<std::size_t>(d.reason)], 1u);
     }
   }

@@ -21,7 +21,8 @@ inline RouterCore::RouterCore(RouterOptions options)
       table_(domain_, std::clamp<std::uint32_t>(options.max_replicas, 1, kMaxRingMembers)),
       topology_(domain_, std::make_unique<Topology>()),
       tickets_(std::max<std::uint32_t>(options.max_tickets, 1)),
-      sessions_(options.session_entries) {
+      sessions_(options.session_entries),
+      up_since_(table_.max_replicas(), 0) {
   options_.max_path_blocks = std::clamp<std::size_t>(options.max_path_blocks, 1, std::size_t{1} << 18);
 }
 
@@ -33,6 +34,48 @@ inline PoolState& RouterCore::pool_state(std::string_view name) {
                                                options_.index_max_bytes, options_.shared_prefix_entries,
                                                options_.placement_queue));
   return *pools_.back();
+}
+
+// Slow start counts from when a replica came up; one that starts with the router does so, too: its cache is as cold.
+inline void RouterCore::ramp_up(PoolView& pool) const {
+  const std::int64_t now = last_now_.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < pool.candidates.size(); ++i) {
+    const ReplicaSpec& spec = *pool.candidates[i].spec;
+    if (spec.slow_start <= Nanos{0} || spec.health != Health::up || spec.slow_start_weight >= 1) continue;
+    const std::int64_t from = up_since_[pool.candidates[i].id.slot];
+    if (now - from >= spec.slow_start.value) continue;
+    pool.ramps.push_back({i, from, from + spec.slow_start.value,
+                          std::max<std::int64_t>(1, std::llround(spec.slow_start_weight * 1'000))});
+  }
+}
+
+inline Status RouterCore::drain(ReplicaId id, Nanos until, Nanos now) {
+  if (Status draining = set_health(id, Health::draining, "drains", now); !draining) return draining;
+  const std::lock_guard lock(control_);
+  if (Status noted = table_.edit(id, [&](ReplicaSpec& s) { s.drain_until = until; }); !noted) return noted;
+  if (until > Nanos{0} && (next_drain_end_ == 0 || until.value < next_drain_end_)) next_drain_end_ = until.value;
+  return {};
+}
+
+// Under control_.
+inline void RouterCore::end_drains(Nanos now) {
+  if (next_drain_end_ == 0 || now.value < next_drain_end_) return;
+  next_drain_end_ = 0;
+  bool any = false;
+  for (const ReplicaRow& row : table_.copy().rows) {
+    if (row.spec.health != Health::draining || row.spec.drain_until == Nanos{0}) continue;
+    if (row.spec.drain_until > now) {
+      if (next_drain_end_ == 0 || row.spec.drain_until.value < next_drain_end_)
+        next_drain_end_ = row.spec.drain_until.value;
+      continue;
+    }
+    any = table_.set_health(row.id, Health::down, "its time to drain is over").ok() || any;
+    options_.log(LogLevel::warning,
+                 "replica " + row.spec.name + " is down: its time to drain is over with " +
+                     std::to_string(table_.book(row.id.slot).requests.load(std::memory_order_relaxed)) +
+                     " requests in flight");
+  }
+  if (any) (void)rebuild(topology_.latest().policy);  // health alone changed: no ring is built
 }
 
 // Under control_. On failure nothing is published.
@@ -53,6 +96,7 @@ inline Status RouterCore::rebuild(const Policy& policy) {
   }
   for (PoolView& pool : next->pools) {
     add_candidates(pool, next->rows, table_);
+    ramp_up(pool);
     auto ring = ring_of(pool, policy, before.exact_pool(pool.name), &before.policy);
     if (!ring) return ring.error();
     pool.ring = std::move(*ring);
@@ -101,18 +145,28 @@ inline Result<ReplicaId> RouterCore::find_replica(std::string_view name, std::ui
   return row->id;
 }
 
+inline std::int64_t RouterCore::requests_in_flight(std::string_view pool) const {
+  const auto guard = domain_.pin();
+  const PoolView* view = topology_.read(guard).exact_pool(pool);
+  std::int64_t sum = 0;
+  if (view == nullptr) return 0;
+  for (const Candidate& c : view->candidates) sum += c.book->requests.load(std::memory_order_relaxed);
+  return sum;
+}
+
 inline Policy RouterCore::policy() const {
   const auto guard = domain_.pin();
   return topology_.read(guard).policy;
 }
 
 inline Result<ReplicaId> RouterCore::add_replica(ReplicaSpec spec, Nanos now) {
-  clamp(now);
+  now = clamp(now);
   const std::lock_guard lock(control_);
   const std::string line = "replica " + spec.name + " added";
   const ReplicaSpec copy = spec;
   auto id = table_.add(std::move(spec));
   if (!id) return id;
+  up_since_[id->slot] = now.value;
   if (auto built = rebuild(topology_.latest().policy); !built) {
     (void)table_.remove(*id);
     return built.error();
@@ -144,6 +198,7 @@ inline Status RouterCore::update_replica(ReplicaId id, const ReplicaSpec& spec, 
     ReplicaSpec next = spec;
     next.health = s.health;
     next.health_reason = std::move(s.health_reason);
+    next.drain_until = s.drain_until;
     s = std::move(next);
   };
   if (auto edited = table_.edit(id, edit); !edited) return edited;
@@ -157,12 +212,13 @@ inline Status RouterCore::update_replica(ReplicaId id, const ReplicaSpec& spec, 
 }
 
 inline Status RouterCore::set_health(ReplicaId id, Health health, std::string_view reason, Nanos now) {
-  clamp(now);
+  now = clamp(now);
   const std::lock_guard lock(control_);
   const ReplicaView view = table_.copy();
   const ReplicaRow* row = view.find(id);
   if (auto edited = table_.set_health(id, health, reason); !edited) return edited;
   if (row->spec.health == health) return {};
+  if (row->spec.health == Health::down && health == Health::up) up_since_[id.slot] = now.value;
   std::string line = "replica " + row->spec.name + " is ";
   line.append(health_name(health)).append(reason.empty() ? "" : ": ").append(reason);
   options_.log(health == Health::down ? LogLevel::warning : LogLevel::info, line);
@@ -240,6 +296,7 @@ inline void RouterCore::advance(Nanos now) {
   now = clamp(now);
   sweep_leases(1'024, now);
   const std::lock_guard lock(control_);
+  end_drains(now);
   for (const PoolView& pool : topology_.latest().pools) {
     const bool apart = std::any_of(pool.candidates.begin(), pool.candidates.end(), [](const Candidate& c) {
       return c.book->slowness.load(std::memory_order_relaxed) != LoadBook::kAsItsKind;
@@ -275,6 +332,7 @@ inline Status Router::remove_replica(ReplicaId id, Nanos now) { return core_->re
 inline Status Router::set_health(ReplicaId id, Health health, std::string_view reason, Nanos now) {
   return core_->set_health(id, health, reason, now);
 }
+inline Status Router::drain(ReplicaId id, Nanos until, Nanos now) { return core_->drain(id, until, now); }
 inline Status Router::update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now) {
   return core_->update_replica(id, spec, now);
 }
@@ -300,6 +358,7 @@ inline Result<ReplicaSpec> Router::replica(ReplicaId id) const { return core_->r
 inline Result<ReplicaId> Router::find_replica(std::string_view name, std::uint32_t dp_rank) const {
   return core_->find_replica(name, dp_rank);
 }
+inline std::int64_t Router::requests_in_flight(std::string_view pool) const { return core_->requests_in_flight(pool); }
 inline Decision Router::route(const Request& request, Nanos now) { return core_->route(request, now); }
 inline void Router::route_batch(std::span<const Request> requests, std::span<Decision> decisions, Nanos now) {
   const std::size_t count = std::min(requests.size(), decisions.size());

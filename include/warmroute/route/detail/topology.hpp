@@ -25,6 +25,22 @@ struct Candidate {
   std::uint16_t hardware = 0;  // index into PoolView::hardware
   const LoadBook* book = nullptr;
   const ReplicaSpec* spec = nullptr;  // in `rows` of the same topology
+  const MatchBook* matches = nullptr;
+};
+
+/// A candidate that came up a short while ago.
+struct Ramp {
+  std::uint32_t candidate = 0;
+  std::int64_t from = 0, until = 0;  // ns
+  std::int64_t first_milli = 1'000;  // its weight at `from`
+
+  /// returns: its weight now, thousandths.
+  [[nodiscard]] std::int64_t weight_milli(std::int64_t now) const noexcept {
+    if (now >= until) return 1'000;
+    if (now <= from) return first_milli;
+    return first_milli +
+           (1'000 - first_milli) * ((now - from) / 1'000) / std::max<std::int64_t>(1, (until - from) / 1'000);
+  }
 };
 
 struct PoolView {
@@ -36,6 +52,7 @@ struct PoolView {
   std::vector<Rates> hardware;           // the distinct rates: a prompt is priced once per kind, not once per replica
   std::vector<RateLearner*> learners;    // of each of them, kept by the pool's state
   std::shared_ptr<const HashRing> ring;  // members are slots
+  std::vector<Ramp> ramps;               // candidates in slow start, when this picture was made
   bool any_up = false;
   bool any_adapter = true;  // every candidate takes any adapter
   bool any_slots = false;   // some candidate keeps slots
@@ -70,7 +87,7 @@ inline void add_candidates(PoolView& pool, const std::vector<ReplicaRow>& rows, 
     if (up) pool.plain.push_back(static_cast<std::uint32_t>(pool.candidates.size()));
     pool.candidates.push_back({row.id, row.spec.health, row.spec.takes_any_adapter(),
                                static_cast<std::uint16_t>(kind - pool.hardware.begin()), &table.book(row.id.slot),
-                               &row.spec});
+                               &row.spec, &table.matches(row.id.slot)});
     pool.any_up = pool.any_up || up;
     pool.any_slots = pool.any_slots || row.spec.cache_kind == CacheKind::slots;
     pool.any_adapter = pool.any_adapter && row.spec.takes_any_adapter();
