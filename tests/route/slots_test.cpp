@@ -15,14 +15,14 @@
 namespace warmroute {
 namespace {
 
-using Tokens = std::vector<std::uint32_t>;
+using TokenIds = std::vector<std::uint32_t>;
 
-Tokens operator+(Tokens a, const Tokens& b) {
+TokenIds operator+(TokenIds a, const TokenIds& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
-Tokens ids(std::uint32_t first, std::size_t count) {
-  Tokens out(count);
+TokenIds ids(std::uint32_t first, std::size_t count) {
+  TokenIds out(count);
   std::iota(out.begin(), out.end(), first);
   return out;
 }
@@ -35,7 +35,7 @@ class Slots : public testing::Test {
     spec.slots = {count, false, ram_tokens};
     return *router.add_replica(spec, now);
   }
-  Ticket route(const Tokens& prompt) {
+  Ticket route(const TokenIds& prompt) {
     Request r;
     r.token_ids = prompt;
     const Decision d = router.route(r, now += milliseconds(1));
@@ -47,11 +47,11 @@ class Slots : public testing::Test {
     router.first_token(ticket, now += milliseconds(1));
     ASSERT_TRUE(router.finish(ticket, {input, cached, output}, now += milliseconds(1)));
   }
-  void serve(const Tokens& prompt) {
+  void serve(const TokenIds& prompt) {
     const Ticket ticket = route(prompt);
     finish(ticket, static_cast<std::int64_t>(prompt.size()), foreseen);
   }
-  std::int64_t cached(const Tokens& prompt) {
+  std::int64_t cached(const TokenIds& prompt) {
     Request r;
     r.token_ids = prompt;
     return router.peek(r, now).total_cached().value;
@@ -62,7 +62,7 @@ class Slots : public testing::Test {
   std::int64_t foreseen = 0;
 };
 
-const Tokens kSystem = ids(1, 320);
+const TokenIds kSystem = ids(1, 320);
 
 TEST_F(Slots, AForkCutsItsSiblingsTail) {
   add(1);
@@ -127,12 +127,12 @@ TEST_F(Slots, ARequestWhoseNoteFoundTheQueueFullDoesNotKeepItsSlot) {
   ASSERT_TRUE(small.add_replica(spec, now));
   for (std::uint32_t i = 0; i < 200; ++i) {
     Request r;
-    const Tokens prompt = ids(i * 1'000 + 1, 64);
+    const TokenIds prompt = ids(i * 1'000 + 1, 64);
     r.token_ids = prompt;
     const Decision d = small.route(r, now += milliseconds(1));
     ASSERT_TRUE(small.finish(d.ticket, {64, 0, 1}, now += milliseconds(1)));
     Request again;
-    const Tokens next = prompt + ids(500'000, 16);
+    const TokenIds next = prompt + ids(500'000, 16);
     again.token_ids = next;
     ASSERT_EQ(small.peek(again, now).total_cached().value, 64);
   }
@@ -173,7 +173,7 @@ TEST_F(Slots, ManyThreadsTakeAndFreeThemWhileSettingsChange) {
   for (std::uint32_t t = 0; t < 3; ++t) {
     threads.emplace_back([&, t] {
       for (std::uint32_t i = 0; i < 150; ++i) {
-        const Tokens prompt = kSystem + ids(10'000 * (t + 1) + i, 64);
+        const TokenIds prompt = kSystem + ids(10'000 * (t + 1) + i, 64);
         Request r;
         r.token_ids = prompt;
         const Decision d = router.route(r, seconds(2) + milliseconds(i));
@@ -216,16 +216,16 @@ std::int64_t foreseen_wrongly(CacheKind kind, std::size_t open) {
   }
   struct Flight {
     Decision decision;
-    Tokens prompt;
+    TokenIds prompt;
     std::int64_t found = 0;
   };
   std::mt19937_64 random(7);
-  std::vector<Tokens> talks(8);
+  std::vector<TokenIds> talks(8);
   std::vector<Flight> flights;
   std::int64_t wrong = 0;
   for (std::uint32_t i = 0; i < 1'200; ++i) {
     if (flights.size() < open) {
-      Tokens& talk = talks[random() % talks.size()];
+      TokenIds& talk = talks[random() % talks.size()];
       if (talk.empty() || talk.size() > 900) talk = ids(1 + static_cast<std::uint32_t>(random() % 2) * 5'000, 200);
       talk = talk + ids(100'000 + i * 100, 20 + random() % 80);
       Request r;
