@@ -390,7 +390,12 @@ typedef struct wr_policy {
   int64_t shared_transfer_per_token_ns; /* loading one token's KV from a store that all replicas share */
   uint32_t learn_rates; /* 1: replicas' rates follow observed times, from the declared ones on; 0: these are the truth */
   uint32_t routers; /* that send to the same replicas and tell one another nothing; above 1 a prompt's ring home is a prior; 0 is taken for 1 */
-  uint64_t reserved[6];
+  /* A replica is saturated when a request would wait longer than this for its first token there, or its engine says that its KV cache is fuller.
+     Saturated ones are passed over; where all are, requests of at most shed_priority are refused. since: 0.2.0 */
+  int64_t saturation_wait_ns; /* 0 = never */
+  double saturation_kv;       /* share of KV blocks in use; 0 = not looked at */
+  int64_t shed_priority;      /* what is more urgent queues where it is cheapest */
+  uint64_t reserved[3];
 } wr_policy;
 
 /** Fills the defaults. `struct_size` must be set: wr_policy p; p.struct_size = sizeof p; wr_policy_init(&p, NULL). since: 0.1.0 */
@@ -477,12 +482,15 @@ typedef struct wr_replica_spec {
   uint32_t slots; /* 1..256 */
   uint32_t slots_unified;
   int64_t slot_ram_tokens; /* 0 = no cache in RAM */
-  uint64_t reserved[2];
+  /* when it comes up its cost counts 1000 / slow_start_permille times, falling to once over so long. since: 0.2.0 */
+  uint32_t slow_start_ms;       /* 0 = at once */
+  uint32_t slow_start_permille; /* 1..1000; 0 is taken for 100 */
+  uint64_t reserved[1];
 } wr_replica_spec;
 /** The rates are of an 8B model on one H100; declare your own hardware. The slots are those of llama-server without flags. */
 #define WR_REPLICA_SPEC_INIT                                                                                    \
   {sizeof(wr_replica_spec), 0, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, WR_ROLE_UNIFIED, WR_HEALTH_UP, WR_STR_INIT, 1.0, \
-   NULL, 0, NULL, 0, 1, 0, 0, 6700000, 24000000, 1300, 56000, 1000000, 4, 1, 65536, {0, 0}}
+   NULL, 0, NULL, 0, 1, 0, 0, 6700000, 24000000, 1300, 56000, 1000000, 4, 1, 65536, 0, 0, {0}}
 
 /** errors: invalid_argument (every fault named), out_of_range (role, health, cache_kind), already_exists (name and rank), capacity. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_add_replica(wr_router* router, const wr_replica_spec* spec, int64_t now_ns, wr_replica_id* out,
@@ -497,6 +505,11 @@ WR_API wr_status wr_router_update_replica(wr_router* router, wr_replica_id repli
 /** errors: stale, out_of_range (health). threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_set_health(wr_router* router, wr_replica_id replica, uint32_t health, wr_str reason,
                                       int64_t now_ns, wr_error* err);
+/** It takes no new requests and finishes what it has until `until_ns` (0 = no end); then wr_router_advance takes it for down, and whoever forwards
+    should cut what still runs there. errors: stale. threads: any. since: 0.2.0 */
+WR_API wr_status wr_router_drain(wr_router* router, wr_replica_id replica, int64_t until_ns, int64_t now_ns, wr_error* err);
+/** returns: requests in flight on all replicas of exactly that pool; 0 when there is none. threads: any. Hot. since: 0.2.0 */
+WR_API int64_t wr_router_requests_in_flight(const wr_router* router, wr_str pool);
 /** The ids in the table, ordered by slot; *count of them. out NULL asks for the count. errors: capacity (*count is set, `out` untouched).
     threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_replicas(const wr_router* router, wr_replica_id* out, size_t cap, size_t* count, wr_error* err);
@@ -1118,7 +1131,7 @@ enum {
   WR_VERDICT_NO_POOL = 2,           /* no pool serves this model */
   WR_VERDICT_NO_ADAPTER = 3,        /* no eligible replica carries the adapter */
   WR_VERDICT_ALL_EXCLUDED = 4,      /* `excluded` or `pinned` left nothing */
-  WR_VERDICT_SATURATED = 5,         /* reserved */
+  WR_VERDICT_SATURATED = 5,         /* every candidate is past the policy's limits: see retry_after_ns */
   WR_VERDICT_TICKET_TABLE_FULL = 6, /* more requests in flight than max_tickets */
   WR_VERDICT_NOT_PERMITTED = 7,     /* reserved */
   WR_VERDICT_NO_PERMITTED_POOL = 8  /* reserved */
@@ -1137,7 +1150,8 @@ enum {
   WR_REASON_PINNED = 9,
   WR_REASON_ONLY_CANDIDATE = 10,
   WR_REASON_BASELINE = 11,
-  WR_REASON_FAIL_OPEN = 12
+  WR_REASON_FAIL_OPEN = 12,
+  WR_REASON_SPILL_SATURATED = 13 /* since: 0.2.0 */
 };
 /** returns: "routed", "best_match", ...; "unknown". lifetime: static. since: 0.1.0 */
 WR_API const char* wr_verdict_name(uint32_t verdict);

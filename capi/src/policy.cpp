@@ -2,6 +2,7 @@
 #include "policy.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "warmroute/route/policy_json.hpp"
@@ -46,6 +47,11 @@ Policy policy_of(const wr_policy& p) noexcept {
   out.shared_transfer_per_token = Nanos{p.shared_transfer_per_token_ns};
   out.learn_rates = p.learn_rates != 0;
   out.routers = std::max<std::uint32_t>(p.routers, 1);
+  out.saturation_wait = Nanos{p.saturation_wait_ns};
+  out.saturation_kv = p.saturation_kv;
+  using Priority = std::numeric_limits<std::int32_t>;
+  out.shed_priority =
+      static_cast<std::int32_t>(std::clamp<std::int64_t>(p.shed_priority, Priority::min(), Priority::max()));
   return out;
 }
 
@@ -80,6 +86,9 @@ wr_policy policy_of(const Policy& p) noexcept {
   out.shared_transfer_per_token_ns = p.shared_transfer_per_token.value;
   out.learn_rates = p.learn_rates;
   out.routers = p.routers;
+  out.saturation_wait_ns = p.saturation_wait.value;
+  out.saturation_kv = p.saturation_kv;
+  out.shed_priority = p.shed_priority;
   return out;
 }
 

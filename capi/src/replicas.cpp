@@ -47,6 +47,8 @@ ReplicaSpec spec_of(const wr_replica_spec& s) {
   out.capacity_tokens = s.capacity_tokens;
   out.cache_kind = static_cast<CacheKind>(s.cache_kind);
   out.slots = {s.slots, s.slots_unified != 0, s.slot_ram_tokens};
+  out.slow_start = milliseconds(s.slow_start_ms);
+  if (s.slow_start_permille != 0) out.slow_start_weight = s.slow_start_permille / 1'000.0;
   return out;
 }
 
@@ -151,6 +153,15 @@ wr_status wr_router_set_health(wr_router* router, wr_replica_id replica, uint32_
     return done(router->router.set_health(id_of(replica), static_cast<Health>(health), view(reason), Nanos{now_ns}),
                 err);
   });
+}
+
+wr_status wr_router_drain(wr_router* router, wr_replica_id replica, int64_t until_ns, int64_t now_ns, wr_error* err) {
+  if (router == nullptr) return null_argument(err, kNoRouter);
+  return guard(err, [&] { return done(router->router.drain(id_of(replica), Nanos{until_ns}, Nanos{now_ns}), err); });
+}
+
+int64_t wr_router_requests_in_flight(const wr_router* router, wr_str pool) {
+  return router == nullptr || !readable(pool) ? 0 : router->router.requests_in_flight(view(pool));
 }
 
 wr_status wr_router_replicas(const wr_router* router, wr_replica_id* out, size_t cap, size_t* count, wr_error* err) {

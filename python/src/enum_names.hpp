@@ -50,8 +50,9 @@ WARMROUTE_ENUM_NAMES(Outcome, 8, "finished", "cancelled", "client_error", "backp
                      "connect_error", "timeout", "lease_expired");
 WARMROUTE_ENUM_NAMES(PrefixUnit, 3, "unknown", "tokens", "blocks");
 WARMROUTE_ENUM_NAMES(PromptKind, 4, "chat", "text", "tokens", "embedding");
-WARMROUTE_ENUM_NAMES(Reason, 13, "none", "best_match", "no_match", "spill_wait", "spill_decode", "spill_hot",
-                     "spill_bound", "session", "home", "pinned", "only_candidate", "baseline", "fail_open");
+WARMROUTE_ENUM_NAMES(Reason, kReasonCount, "none", "best_match", "no_match", "spill_wait", "spill_decode", "spill_hot",
+                     "spill_bound", "session", "home", "pinned", "only_candidate", "baseline", "fail_open",
+                     "spill_saturated");
 WARMROUTE_ENUM_NAMES(RingKey, 2, "prefix", "session_or_prefix");
 WARMROUTE_ENUM_NAMES(Role, 3, "unified", "prefill", "decode");
 WARMROUTE_ENUM_NAMES(Signal, 7, "running", "waiting", "kv_usage", "block_tokens", "block_count", "prefix_queries",

@@ -73,6 +73,9 @@ constexpr std::array kKnobs{
     plain<&Policy::seed>("seed"),
     plain<&Policy::version>("version"),
     plain<&Policy::learn_rates>("learn_rates"),
+    ns<&Policy::saturation_wait>("saturation_wait_ns"),
+    plain<&Policy::saturation_kv>("saturation_kv"),
+    plain<&Policy::shed_priority>("shed_priority"),
 };
 
 Policy changed(Policy policy, const py::kwargs& knobs) {
@@ -124,7 +127,8 @@ Policy make(A algorithm, double beta, double gamma, double delta, double hot, st
             std::uint32_t block_size, std::uint64_t hash_seed, I isolation, std::int64_t capacity_tokens,
             std::int64_t residency_ttl_ns, std::int64_t lease_ns, std::int64_t session_ttl_ns,
             std::int64_t signals_max_age_ns, S stale_signals, bool route_when_all_down, std::uint64_t seed,
-            std::uint64_t version, bool learn_rates) {
+            std::uint64_t version, bool learn_rates, std::int64_t saturation_wait_ns, double saturation_kv,
+            std::int32_t shed_priority) {
   const Policy policy{algorithm,
                       beta,
                       gamma,
@@ -150,6 +154,9 @@ Policy make(A algorithm, double beta, double gamma, double delta, double hot, st
                       Nanos{signals_max_age_ns},
                       stale_signals,
                       route_when_all_down,
+                      Nanos{saturation_wait_ns},
+                      saturation_kv,
+                      shed_priority,
                       seed,
                       version,
                       learn_rates};
@@ -180,7 +187,9 @@ void bind_properties(py::class_<Policy>& c) {
         py::arg("signals_max_age_ns") = d.signals_max_age.value,
         py::arg_v("stale_signals", S{d.stale_signals}, "'ignore'"),
         py::arg("route_when_all_down") = d.route_when_all_down, py::arg("seed") = d.seed,
-        py::arg("version") = d.version, py::arg("learn_rates") = d.learn_rates);
+        py::arg("version") = d.version, py::arg("learn_rates") = d.learn_rates,
+        py::arg("saturation_wait_ns") = d.saturation_wait.value, py::arg("saturation_kv") = d.saturation_kv,
+        py::arg("shed_priority") = d.shed_priority);
   c.def_readonly("algorithm", &Policy::algorithm, "How a replica is picked.")
       .def_readonly("beta", &Policy::beta, "What a miss costs those who come later, as a multiple of its prefill time.")
       .def_readonly("gamma", &Policy::gamma, "Share of a prefill's time by which it stalls each request running there.")
@@ -224,7 +233,14 @@ void bind_properties(py::class_<Policy>& c) {
       .def_readonly("seed", &Policy::seed, "Breaks exact ties; equal seeds and calls give equal decisions.")
       .def_readonly("version", &Policy::version, "The operator's number, shown in statistics.")
       .def_readonly("learn_rates", &Policy::learn_rates,
-                    "Replicas' rates follow observed times, from the declared ones on.");
+                    "Replicas' rates follow observed times, from the declared ones on.")
+      .def_property_readonly(
+          "saturation_wait_ns", [](const Policy& p) { return p.saturation_wait.value; },
+          "A replica that would make a request wait longer for its first token is saturated; 0 = never.")
+      .def_readonly("saturation_kv", &Policy::saturation_kv,
+                    "So is one whose engine says that more of its KV cache is in use; 0 = not looked at.")
+      .def_readonly("shed_priority", &Policy::shed_priority,
+                    "Where all are saturated, requests of at most this priority are refused.");
 }
 
 }  // namespace

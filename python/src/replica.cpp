@@ -83,6 +83,11 @@ void bind_replica(py::module_& m) {
       .def_readonly("capacity_tokens", &ReplicaSpec::capacity_tokens, "Of its KV cache; 0 = unknown.")
       .def_readonly("cache_kind", &ReplicaSpec::cache_kind)
       .def_readonly("slots", &ReplicaSpec::slots, "Used where cache_kind is slots.")
+      .def_property_readonly("slow_start_ns", [](const ReplicaSpec& s) { return s.slow_start.value; })
+      .def_readonly("slow_start_weight", &ReplicaSpec::slow_start_weight)
+      .def_property_readonly(
+          "drain_until_ns", [](const ReplicaSpec& s) { return s.drain_until.value; },
+          "Of a draining one: when it is taken for down; 0 = it may take its time.")
       .def_readonly("health", &ReplicaSpec::health)
       .def_readonly("health_reason", &ReplicaSpec::health_reason)
       .def("__repr__", &repr);

@@ -20,7 +20,7 @@ std::uint64_t add_replica(PyRouter& self, std::string name, NowArg now_ns, std::
                           const std::optional<py::typing::Dict<py::str, py::str>>& labels,
                           const std::optional<Rates>& rates, std::int64_t capacity_tokens, EnumArg<Health> health,
                           std::string health_reason, EnumArg<CacheKind> cache_kind,
-                          const std::optional<SlotSpec>& slots) {
+                          const std::optional<SlotSpec>& slots, std::int64_t slow_start_ns, double slow_start_weight) {
   ReplicaSpec spec{.name = std::move(name), .dp_rank = dp_rank, .pool = std::move(pool), .ring_id = std::move(ring_id)};
   spec.role = role;
   spec.weight = weight;
@@ -33,6 +33,8 @@ std::uint64_t add_replica(PyRouter& self, std::string name, NowArg now_ns, std::
   spec.health_reason = std::move(health_reason);
   spec.cache_kind = cache_kind;
   spec.slots = slots.value_or(SlotSpec{});
+  spec.slow_start = Nanos{slow_start_ns};
+  spec.slow_start_weight = slow_start_weight;
   const Nanos now = self.at(now_ns);
   return replica_number(value_of(self.released([&] { return self.router.add_replica(std::move(spec), now); })));
 }
@@ -47,7 +49,8 @@ void update_replica(PyRouter& self, std::uint64_t replica, NowArg now_ns, std::o
                     std::optional<std::vector<std::string>> adapters,
                     const std::optional<py::typing::Dict<py::str, py::str>>& labels, std::optional<Rates> rates,
                     std::optional<std::int64_t> capacity_tokens, std::optional<EnumArg<CacheKind>> cache_kind,
-                    std::optional<SlotSpec> slots) {
+                    std::optional<SlotSpec> slots, std::optional<std::int64_t> slow_start_ns,
+                    std::optional<double> slow_start_weight) {
   const Nanos now = self.at(now_ns);
   ReplicaSpec spec = value_of(self.router.replica(replica_of(replica)));
   change(spec.ring_id, ring_id);
@@ -60,6 +63,8 @@ void update_replica(PyRouter& self, std::uint64_t replica, NowArg now_ns, std::o
   change(spec.capacity_tokens, capacity_tokens);
   if (cache_kind) spec.cache_kind = *cache_kind;
   change(spec.slots, slots);
+  if (slow_start_ns) spec.slow_start = Nanos{*slow_start_ns};
+  change(spec.slow_start_weight, slow_start_weight);
   check(self.released([&] { return self.router.update_replica(replica_of(replica), spec, now); }));
 }
 
@@ -109,18 +114,36 @@ void bind_members(RouterClass& c) {
         py::arg("rates") = std::optional<Rates>{}, py::arg("capacity_tokens") = 0,
         py::arg_v("health", EnumArg<Health>{}, "'up'"), py::arg("health_reason") = "",
         py::arg_v("cache_kind", EnumArg<CacheKind>{}, "'paged'"), py::arg("slots") = std::optional<SlotSpec>{},
+        py::arg("slow_start_ns") = 0, py::arg("slow_start_weight") = ReplicaSpec{}.slow_start_weight,
         "A new replica: (name, dp_rank) is its identity, pool the model it serves ('' serves every model without a "
         "pool).\n\n"
         "adapters: a list is the whole list. capacity_tokens: of its KV cache, 0 = unknown. ring_id: stable slot name, "
         "default\n"
-        "the name. cache_kind: 'slots' for llama.cpp's server, with its slots. returns: its int, for every later call. "
+        "the name. cache_kind: 'slots' for llama.cpp's server, with its slots. slow_start_ns: when it comes up its "
+        "cost counts\n"
+        "1 / slow_start_weight times, falling to once over so long. returns: its int, for every later call. "
         "errors: Error invalid_argument, already_exists, capacity.")
       .def("update_replica", &update_replica, py::arg("replica"), py::arg("now_ns") = std::nullopt, py::kw_only(),
            py::arg("ring_id") = std::nullopt, py::arg("role") = std::nullopt, py::arg("weight") = std::nullopt,
            py::arg("any_adapter") = std::nullopt, py::arg("adapters") = std::nullopt, py::arg("labels") = no_labels,
            py::arg("rates") = std::nullopt, py::arg("capacity_tokens") = std::nullopt,
            py::arg("cache_kind") = std::nullopt, py::arg("slots") = std::nullopt,
+           py::arg("slow_start_ns") = std::nullopt, py::arg("slow_start_weight") = std::nullopt,
            "Changes what is given, in place. errors: Error stale, invalid_argument.")
+      .def(
+          "drain",
+          [](PyRouter& self, std::uint64_t replica, std::int64_t until_ns, NowArg now_ns) {
+            const Nanos now = self.at(now_ns);
+            check(self.released([&] { return self.router.drain(replica_of(replica), Nanos{until_ns}, now); }));
+          },
+          py::arg("replica"), py::arg("until_ns") = 0, py::arg("now_ns") = std::nullopt,
+          "It takes no new requests and finishes what it has until `until_ns` (0 = no end); then `advance` takes it "
+          "for "
+          "down. errors: Error stale.")
+      .def(
+          "requests_in_flight",
+          [](const PyRouter& self, std::string_view pool) { return self.router.requests_in_flight(pool); },
+          py::arg("pool") = "", "On all replicas of exactly that pool.")
       .def(
           "remove_replica",
           [](PyRouter& self, std::uint64_t replica, NowArg now_ns) {

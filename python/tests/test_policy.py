@@ -41,6 +41,9 @@ CHANGES = {
     "seed": 4,
     "version": 9,
     "learn_rates": False,
+    "saturation_wait_ns": 4_000_000,
+    "saturation_kv": 0.875,
+    "shed_priority": -2,
 }
 
 

@@ -281,7 +281,7 @@ static void stats(void) {
   if (wr_router_statistics(router, &s, NULL) != WR_STATUS_OK) line_die("no statistics");
   printf("stats");
   join(s.verdicts, WR_VERDICT_NO_PERMITTED_POOL + 1);
-  join(s.reasons, WR_REASON_FAIL_OPEN + 1);
+  join(s.reasons, WR_REASON_SPILL_SATURATED + 1);
   join(s.outcomes, WR_OUTCOME_LEASE_EXPIRED + 1);
   printf(" %" PRIu64 " %" PRIu64 "\n", s.late_calls, s.tickets_in_flight);
 }
