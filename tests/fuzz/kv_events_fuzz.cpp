@@ -33,7 +33,9 @@ void apply(const KvBatch& batch) {
     const StoredBlocks s = e.stored_blocks();
     if (e.type == KvEventType::stored) {
       const auto status = index.store_event(replica, s.tier, s.parent ? &*s.parent : nullptr, s.ids, s.blocks);
-      require(status.ok() || status.code() == Code::not_found || status.code() == Code::capacity);
+      const bool own = s.tier != Tier::shared;  // a store of all is no tier of one replica
+      require(own ? status.ok() || status.code() == Code::not_found || status.code() == Code::capacity
+                  : status.code() == Code::out_of_range || status.code() == Code::not_found);
     } else if (e.type == KvEventType::removed) {
       index.remove_event(replica, e.tier, e.ids);
     } else {
