@@ -17,9 +17,10 @@ using control_tests::Folder;
 using control_tests::slurp;
 
 void write(Journal& journal, const std::string& operation) {
+  const std::string key_id = "key of " + operation;
   UsageEvent e;
   e.operation_id = operation;
-  e.key_id = "key of " + operation;
+  e.key_id = key_id;
   e.request_model = "m";
   const auto number = journal.begin(e);
   ASSERT_TRUE(number);
