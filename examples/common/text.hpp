@@ -83,6 +83,22 @@ inline void append_json_escaped(std::string& out, std::string_view text) {
          ",\"param\":null,\"code\":" + (code.empty() ? "null" : json_quoted(code)) + "}}";
 }
 
+/// returns: the text with %XX resolved; what is none stays.
+[[nodiscard]] inline std::string url_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    const char* const begin = text.data() + i + 1;
+    if (text[i] == '%' && i + 2 < text.size() && std::from_chars(begin, begin + 2, value, 16).ptr == begin + 2) {
+      out += static_cast<char>(value);
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
 /// Cuts a stream of server-sent events into the contents of its `data:` lines, however the bytes are split on arrival.
 class SseSplitter {
  public:

@@ -15,6 +15,7 @@
 #include "common/asio.hpp"
 #include "engine/cache_log.hpp"
 #include "engine/metrics.hpp"
+#include "engine/responses.hpp"
 #include "warmroute/trace/replica_model.hpp"
 #include "warmroute/trace/sample.hpp"
 
@@ -31,6 +32,7 @@ struct EngineOptions {
   std::int64_t crash_after = 0;  ///< the process dies at request number n; 0: never
   std::uint64_t seed = 1;        ///< of the failures
   MetricsNames metrics_names = MetricsNames::vllm;
+  UsageForm usage_form = UsageForm::vllm;
 };
 
 /// What a request is computed from. `token_ids`, adapter and salt are for the events; nobody else needs them.

@@ -40,6 +40,9 @@ ABSL_FLAG(double, events_reorder, 0.0, "share of batches of KV events that are s
 ABSL_FLAG(double, events_restart, 0.0,
           "begin anew every so many seconds, as a new process would: cache and requests lost, numbers from 0");
 ABSL_FLAG(std::string, metrics_names, "vllm", "whose names /metrics has: vllm, sglang, trtllm, tgi, llamacpp");
+ABSL_FLAG(std::string, usage_form, "vllm",
+          "whose spelling OpenAI-shaped usage has: vllm, openai, sglang, deepseek, mistral, moonshot, llamacpp; "
+          "Responses, Anthropic, Gemini and Bedrock have their own, by the path");
 ABSL_FLAG(std::int64_t, drain_seconds, 10, "how long SIGTERM waits for running answers");
 
 namespace warmroute::examples {
@@ -69,6 +72,9 @@ Result<EngineOptions> options_from_flags() {
   const auto names = metrics_names_from(absl::GetFlag(FLAGS_metrics_names));
   if (!names) return bad("metrics_names", "is none of vllm, sglang, trtllm, tgi, llamacpp");
   options.metrics_names = *names;
+  const auto usage_form = usage_form_from(absl::GetFlag(FLAGS_usage_form));
+  if (!usage_form) return bad("usage_form", "is none of vllm, openai, sglang, deepseek, mistral, moonshot, llamacpp");
+  options.usage_form = *usage_form;
   const double restart = absl::GetFlag(FLAGS_events_restart);
   if (!(restart == 0 || (restart >= 0.001 && restart <= 1e6))) return bad("events_restart", "is not 0.001 to 1000000");
   const auto& service = options.service;
@@ -175,9 +181,9 @@ int run() {
 }  // namespace warmroute::examples
 
 int main(int argc, char** argv) {
-  warmroute::examples::parse_flags_only(
-      argc, argv,
-      "Simulated model server: OpenAI chat and text completions with the timing and prefix cache of a real engine.\n"
-      "  warmroute-engine --port 8001 --profile 70b-8xh100 --time-scale 5");
+  warmroute::examples::parse_flags_only(argc, argv,
+                                        "Simulated model server: the APIs of OpenAI, Anthropic, Gemini and Bedrock "
+                                        "with the timing and prefix cache of a real engine.\n"
+                                        "  warmroute-engine --port 8001 --profile 70b-8xh100 --time-scale 5");
   return warmroute::examples::run();
 }

@@ -12,11 +12,40 @@ namespace {
 
 constexpr std::size_t kEmbeddingSize = 8;
 
-std::string usage_json(const AnswerUsage& usage) {
+constexpr std::array<std::string_view, 7> kUsageForms{"vllm",    "openai",   "sglang",  "deepseek",
+                                                      "mistral", "moonshot", "llamacpp"};
+
+/// How many tokens were cached, as each of them says it. llama.cpp's server does so in its timings alone.
+std::string cached_json(const AnswerUsage& usage, UsageForm form) {
+  const std::string cached = std::to_string(usage.cached_tokens);
+  const std::string details = ",\"prompt_tokens_details\":{\"cached_tokens\":" + cached + "}";
+  switch (form) {
+    case UsageForm::vllm: return details;
+    case UsageForm::openai:
+      return ",\"prompt_tokens_details\":{\"cached_tokens\":" + cached + ",\"audio_tokens\":0}" +
+             R"(,"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,)"
+             R"("rejected_prediction_tokens":0})";
+    case UsageForm::sglang: return usage.cached_tokens == 0 ? ",\"prompt_tokens_details\":null" : details;
+    case UsageForm::deepseek:
+      return ",\"prompt_cache_hit_tokens\":" + cached +
+             ",\"prompt_cache_miss_tokens\":" + std::to_string(usage.prompt_tokens - usage.cached_tokens);
+    case UsageForm::mistral: return ",\"num_cached_tokens\":" + cached + details;
+    case UsageForm::moonshot: return ",\"cached_tokens\":" + cached;
+    case UsageForm::llamacpp: break;
+  }
+  return "";
+}
+
+std::string usage_json(const AnswerUsage& usage, UsageForm form) {
   return "{\"prompt_tokens\":" + std::to_string(usage.prompt_tokens) +
          ",\"total_tokens\":" + std::to_string(usage.prompt_tokens + usage.completion_tokens) +
-         ",\"completion_tokens\":" + std::to_string(usage.completion_tokens) +
-         ",\"prompt_tokens_details\":{\"cached_tokens\":" + std::to_string(usage.cached_tokens) + "}}";
+         ",\"completion_tokens\":" + std::to_string(usage.completion_tokens) + cached_json(usage, form) + "}";
+}
+
+std::string timings_json(const AnswerUsage& usage) {
+  return ",\"timings\":{\"cache_n\":" + std::to_string(usage.cached_tokens) +
+         ",\"prompt_n\":" + std::to_string(usage.prompt_tokens - usage.cached_tokens) +
+         ",\"predicted_n\":" + std::to_string(usage.completion_tokens) + "}";
 }
 
 std::string head(const AnswerShape& shape, std::string_view object) {
@@ -24,13 +53,20 @@ std::string head(const AnswerShape& shape, std::string_view object) {
          "\",\"created\":" + std::to_string(shape.created) + ",\"model\":" + json_quoted(shape.model);
 }
 
+}  // namespace
+
+std::optional<UsageForm> usage_form_from(std::string_view name) {
+  for (std::size_t i = 0; i < kUsageForms.size(); ++i) {
+    if (kUsageForms[i] == name) return static_cast<UsageForm>(i);
+  }
+  return std::nullopt;
+}
+
 std::string output_text(std::int64_t tokens) {
   std::string text;
   for (std::int64_t i = 1; i <= tokens; ++i) text += output_word(i);
   return text;
 }
-
-}  // namespace
 
 std::string_view output_word(std::int64_t index) noexcept {
   constexpr std::array<std::string_view, 16> kWords{" all", " and", " are", " can", " few", " for", " its", " may",
@@ -67,12 +103,21 @@ void EventWriter::append_token(std::string& out, std::int64_t index) const {
   for (std::size_t choice = 0; choice < shape_.choices; ++choice) append_choice(out, choice, inside);
 }
 
+// Moonshot's usage is in the last choice, llama.cpp's timings in the last chunk, whether asked for or not.
 void EventWriter::append_end(std::string& out, const AnswerUsage& usage) const {
-  const std::string_view inside = shape_.kind == CompletionKind::chat
-                                      ? R"(,"delta":{},"logprobs":null,"finish_reason":"length","stop_reason":null)"
-                                      : R"(,"text":"","logprobs":null,"finish_reason":"length","stop_reason":null)";
+  std::string inside = shape_.kind == CompletionKind::chat
+                           ? R"(,"delta":{},"logprobs":null,"finish_reason":"length","stop_reason":null)"
+                           : R"(,"text":"","logprobs":null,"finish_reason":"length","stop_reason":null)";
+  const std::string counts = usage_json(usage, shape_.usage_form);
+  const bool is_in_choice = shape_.usage_form == UsageForm::moonshot;
+  if (is_in_choice) inside += ",\"usage\":" + counts;
   for (std::size_t choice = 0; choice < shape_.choices; ++choice) append_choice(out, choice, inside);
-  if (shape_.include_usage) out += head_ + "],\"usage\":" + usage_json(usage) + "}\n\n";
+  const std::string timings = shape_.usage_form == UsageForm::llamacpp ? timings_json(usage) : std::string();
+  if (shape_.include_usage && !is_in_choice) {
+    out += head_ + "],\"usage\":" + counts + timings + "}\n\n";
+  } else if (!timings.empty()) {
+    out.insert(out.size() - tail_.size() + 1, timings);  // behind the choices of the last event
+  }
   out += "data: [DONE]\n\n";
 }
 
@@ -86,7 +131,8 @@ std::string whole_answer(const AnswerShape& shape, const AnswerUsage& usage, std
     out += is_chat ? ",\"message\":{\"role\":\"assistant\",\"content\":" + text + "}" : ",\"text\":" + text;
     out += R"(,"logprobs":null,"finish_reason":"length","stop_reason":null})";
   }
-  return out + "],\"usage\":" + usage_json(usage) + "}";
+  const std::string timings = shape.usage_form == UsageForm::llamacpp ? timings_json(usage) : std::string();
+  return out + "],\"usage\":" + usage_json(usage, shape.usage_form) + timings + "}";
 }
 
 std::string embedding_answer(const AnswerShape& shape, const AnswerUsage& usage,
@@ -104,7 +150,7 @@ std::string embedding_answer(const AnswerShape& shape, const AnswerUsage& usage,
     }
     out += "]}";
   }
-  return out + "],\"usage\":" + usage_json(usage) + "}";
+  return out + "],\"usage\":" + usage_json(usage, shape.usage_form) + "}";
 }
 
 }  // namespace warmroute::examples

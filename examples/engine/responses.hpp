@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,11 @@
 namespace warmroute::examples {
 
 enum class CompletionKind : std::uint8_t { chat, text, embedding };
+
+/// Whose spelling of the same counts an OpenAI-shaped answer has; see usage_form_from.
+enum class UsageForm : std::uint8_t { vllm, openai, sglang, deepseek, mistral, moonshot, llamacpp };
+/// returns: nullopt: there is no such name.
+[[nodiscard]] std::optional<UsageForm> usage_form_from(std::string_view name);
 
 /// What all events of one answer share.
 struct AnswerShape {
@@ -19,6 +25,7 @@ struct AnswerShape {
   std::int64_t created = 0;  ///< units: seconds since 1970
   std::size_t choices = 1;   ///< one per prompt of the body
   bool include_usage = false;
+  UsageForm usage_form = UsageForm::vllm;
 };
 
 struct AnswerUsage {
@@ -27,6 +34,8 @@ struct AnswerUsage {
   std::int64_t cached_tokens = 0;
 };
 
+/// returns: the text of so many output tokens.
+[[nodiscard]] std::string output_text(std::int64_t tokens);
 /// returns: the text of output token `index` (from 1): four bytes, one toy token.
 [[nodiscard]] std::string_view output_word(std::int64_t index) noexcept;
 

@@ -57,7 +57,7 @@ Server::HttpResponse make_response(const Server::HttpRequest& request, http::sta
 }
 
 CompletionKind kind_of(BodyApi api) {
-  if (api == BodyApi::chat) return CompletionKind::chat;
+  if (api == BodyApi::chat || api == BodyApi::responses || api == BodyApi::messages) return CompletionKind::chat;
   return api == BodyApi::embeddings ? CompletionKind::embedding : CompletionKind::text;
 }
 
@@ -194,7 +194,12 @@ Awaitable<bool> Server::serve_request(tcp::socket& socket, const HttpRequest& re
   }
   if (is_post && path == "/v1/chat/completions") co_return co_await serve_completion(socket, request, BodyApi::chat);
   if (is_post && path == "/v1/completions") co_return co_await serve_completion(socket, request, BodyApi::completions);
+  if (is_post && path == "/v1/responses") co_return co_await serve_completion(socket, request, BodyApi::responses);
+  if (is_post && path == "/v1/messages") co_return co_await serve_completion(socket, request, BodyApi::messages);
   if (is_post && path == "/v1/embeddings") co_return co_await serve_completion(socket, request, BodyApi::embeddings);
+  if (is_post) {
+    if (auto named = read_model_path(target)) co_return co_await serve_model_path(socket, request, std::move(*named));
+  }
   co_return co_await send(socket, request, http::status::not_found,
                           openai_error("no such endpoint", "invalid_request_error", "not_found"));
 }
@@ -215,6 +220,7 @@ Server::Order Server::read_order(BodyApi api, const ParsedBody& body) const {
   order.shape.created = unix_seconds();
   order.shape.choices = body.prompt_count;
   order.shape.include_usage = body.include_usage;
+  order.shape.usage_form = options.usage_form;
   const bool is_embedding = order.shape.kind == CompletionKind::embedding;
   order.is_stream = body.stream && !is_embedding;
   order.input_tokens = body.input_tokens;
@@ -236,20 +242,56 @@ Server::Order Server::read_order(BodyApi api, const ParsedBody& body) const {
   return order;
 }
 
+namespace {
+
+http::status status_of(const Error& error) {
+  return error.code == Code::too_large ? http::status::payload_too_large : http::status::bad_request;
+}
+
+const char* id_prefix(const AnswerShape& shape, AnswerForm form) {
+  if (form == AnswerForm::responses) return "resp_";
+  if (form == AnswerForm::messages) return "msg_";
+  return shape.kind == CompletionKind::chat ? "chatcmpl-" : "cmpl-";
+}
+
+}  // namespace
+
 Awaitable<bool> Server::serve_completion(tcp::socket& socket, const HttpRequest& request, BodyApi api) {
   const auto parsed = parser_.parse(api, request.body(), body_options());
   if (!parsed) {
     const Error& error = parsed.error();
-    const auto status = error.code == Code::too_large ? http::status::payload_too_large : http::status::bad_request;
-    co_return co_await send(socket, request, status,
-                            openai_error(error.message, "invalid_request_error", code_name(error.code)));
+    std::string body = openai_error(error.message, "invalid_request_error", code_name(error.code));
+    co_return co_await send(socket, request, status_of(error), std::move(body));
   }
-  const EngineOptions& options = engine_.options();
-  if (!parsed->model.empty() && parsed->model != options.model) {
+  if (!parsed->model.empty() && parsed->model != engine_.options().model) {
     co_return co_await send(socket, request, http::status::not_found,
                             openai_error("the model does not exist here", "invalid_request_error", "model_not_found"));
   }
   Order order = read_order(api, *parsed);
+  if (api == BodyApi::responses) order.form = AnswerForm::responses;
+  if (api == BodyApi::messages) order.form = AnswerForm::messages;
+  co_return co_await serve_order(socket, request, std::move(order));
+}
+
+Awaitable<bool> Server::serve_model_path(tcp::socket& socket, const HttpRequest& request, ModelPath path) {
+  const auto chat = chat_body_of(path, request.body());
+  const auto parsed = chat ? parser_.parse(BodyApi::chat, *chat, body_options()) : Result<ParsedBody>(chat.error());
+  if (!parsed) {
+    const Error& error = parsed.error();
+    std::string body = openai_error(error.message, "invalid_request_error", code_name(error.code));
+    co_return co_await send(socket, request, status_of(error), std::move(body));
+  }
+  if (path.model != engine_.options().model) {
+    co_return co_await send(socket, request, http::status::not_found,
+                            openai_error("the model does not exist here", "invalid_request_error", "model_not_found"));
+  }
+  Order order = read_order(BodyApi::chat, *parsed);
+  order.form = path.form;
+  co_return co_await serve_order(socket, request, std::move(order));
+}
+
+Awaitable<bool> Server::serve_order(tcp::socket& socket, const HttpRequest& request, Order order) {
+  const EngineOptions& options = engine_.options();
   const Fate fate = engine_.draw_fate();
   if (fate == Fate::fail) {
     co_return co_await send(socket, request, http::status::internal_server_error,
@@ -268,10 +310,9 @@ Awaitable<bool> Server::serve_completion(tcp::socket& socket, const HttpRequest&
     co_return co_await send(socket, request, http::status::bad_request,
                             openai_error(message, "invalid_request_error", "context_length_exceeded"));
   }
-  order.shape.id =
-      (order.shape.kind == CompletionKind::chat ? "chatcmpl-" : "cmpl-") + options.name + "-" + std::to_string(job->id);
+  order.shape.id = id_prefix(order.shape, order.form) + options.name + "-" + std::to_string(job->id);
   const ClientWatch watch{socket, engine_, job};
-  if (order.is_stream) co_return co_await send_stream(socket, request, job, std::move(order.shape));
+  if (order.is_stream) co_return co_await send_stream(socket, request, job, std::move(order));
   co_return co_await send_whole(socket, request, job, std::move(order));
 }
 
@@ -283,19 +324,20 @@ Awaitable<bool> Server::send_whole(tcp::socket& socket, const HttpRequest& reque
   const AnswerUsage usage = usage_of(*job, order.shape);
   std::string body = order.shape.kind == CompletionKind::embedding
                          ? embedding_answer(order.shape, usage, order.embedding_seeds)
-                         : whole_answer(order.shape, usage, job->generated);
+                         : make_writer(order.form, order.shape)->whole(usage, job->generated);
   co_return co_await send(socket, request, http::status::ok, std::move(body));
 }
 
 // The header goes out at once, as with vLLM; tokens follow as steps end. A slow client gets several tokens in one
 // chunk.
 Awaitable<bool> Server::send_stream(tcp::socket& socket, const HttpRequest& request, std::shared_ptr<Job> job,
-                                    AnswerShape shape) {
+                                    Order order) {
   const bool is_chunked = request.version() >= 11;  // HTTP/1.0 ends a body of unknown length by closing
   const bool keep_alive = is_chunked && keeps_alive(request);
   http::response<http::empty_body> response{http::status::ok, request.version()};
   response.set(http::field::server, "warmroute-engine");
-  response.set(http::field::content_type, "text/event-stream; charset=utf-8");
+  const std::unique_ptr<AnswerWriter> events = make_writer(order.form, order.shape);
+  response.set(http::field::content_type, events->stream_type());
   response.set(http::field::cache_control, "no-cache");
   response.keep_alive(keep_alive);
   response.chunked(is_chunked);
@@ -303,7 +345,6 @@ Awaitable<bool> Server::send_stream(tcp::socket& socket, const HttpRequest& requ
   error_code error;
   co_await http::async_write_header(socket, serializer, into(error));
 
-  const EventWriter events{shape};
   std::string out;
   std::int64_t sent = 0;
   bool is_complete = false;
@@ -315,10 +356,11 @@ Awaitable<bool> Server::send_stream(tcp::socket& socket, const HttpRequest& requ
     }
     if (job->is_cancelled) co_return false;
     out.clear();
-    if (sent == 0) events.append_opening(out);
-    while (sent < job->generated) events.append_token(out, ++sent);
+    const AnswerUsage usage = usage_of(*job, order.shape);
+    if (sent == 0) events->append_opening(out, usage);
+    while (sent < job->generated) events->append_token(out, ++sent, usage);
     is_complete = job->is_finished;
-    if (is_complete) events.append_end(out, usage_of(*job, shape));
+    if (is_complete) events->append_end(out, usage);
     if (is_chunked) {
       const auto chunk = http::make_chunk(asio::buffer(out));
       co_await asio::async_write(socket, chunk, into(error));

@@ -1,4 +1,5 @@
-/// The HTTP front of the simulated engine: OpenAI's completion endpoints, vLLM's /tokenize, /health and /metrics.
+/// The HTTP front of the simulated engine: the endpoints of OpenAI, Anthropic, Gemini and Bedrock (forms.hpp), vLLM's /tokenize,
+/// /health and /metrics.
 /// Threads: all on the io_context's one thread; a connection is a coroutine. A client that goes away frees its work at
 /// once.
 #pragma once
@@ -11,6 +12,7 @@
 
 #include "common/asio.hpp"
 #include "engine/engine.hpp"
+#include "engine/forms.hpp"
 #include "engine/responses.hpp"
 #include "warmroute/ingest/request_body.hpp"
 
@@ -32,6 +34,7 @@ class Server {
   /// What one completion request asks for, apart from its body.
   struct Order {
     AnswerShape shape;
+    AnswerForm form = AnswerForm::openai;
     Prompt prompt;  ///< the first one
     std::int64_t input_tokens = 0;
     std::int64_t output_tokens = 0;
@@ -45,8 +48,10 @@ class Server {
   /// returns: whether the connection can go on.
   Awaitable<bool> serve_request(tcp::socket& socket, const HttpRequest& request);
   Awaitable<bool> serve_completion(tcp::socket& socket, const HttpRequest& request, BodyApi api);
-  Awaitable<bool> send_stream(tcp::socket& socket, const HttpRequest& request, std::shared_ptr<Job> job,
-                              AnswerShape shape);
+  /// Of a path that names its model: Gemini, Bedrock.
+  Awaitable<bool> serve_model_path(tcp::socket& socket, const HttpRequest& request, ModelPath path);
+  Awaitable<bool> serve_order(tcp::socket& socket, const HttpRequest& request, Order order);
+  Awaitable<bool> send_stream(tcp::socket& socket, const HttpRequest& request, std::shared_ptr<Job> job, Order order);
   Awaitable<bool> send_whole(tcp::socket& socket, const HttpRequest& request, std::shared_ptr<Job> job, Order order);
   Awaitable<bool> send(tcp::socket& socket, const HttpRequest& request, http::status status, std::string body,
                        const char* content_type = "application/json");

@@ -2,8 +2,9 @@
 #include "gateway/credentials.hpp"
 
 #include <array>
-#include <charconv>
+#include <utility>
 
+#include "common/text.hpp"
 #include "gateway/heads.hpp"
 
 namespace warmroute::gateway {
@@ -44,7 +45,7 @@ std::string_view client_key(const ClientRequest& request, std::string& scratch) 
   }
   scratch.clear();
   for_each_member(view(request.target()), [&](std::string_view name, std::string_view member) {
-    if (name == "key" && scratch.empty() && member.size() > 4) scratch = url_decoded(member.substr(4));
+    if (name == "key" && scratch.empty() && member.size() > 4) scratch = examples::url_decoded(member.substr(4));
   });
   return scratch;
 }
@@ -63,21 +64,6 @@ std::string without_key(std::string_view target) {
     if (name == "key") return;
     out.append(1, std::exchange(sign, '&')).append(member);
   });
-  return out;
-}
-
-std::string url_decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned value = 0;
-    const char* const begin = text.data() + i + 1;
-    if (text[i] == '%' && i + 2 < text.size() && std::from_chars(begin, begin + 2, value, 16).ptr == begin + 2) {
-      out += static_cast<char>(value);
-      i += 2;
-    } else {
-      out += text[i];
-    }
-  }
   return out;
 }
 

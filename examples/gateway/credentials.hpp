@@ -21,7 +21,4 @@ std::string_view client_key(const ClientRequest& request, std::string& scratch);
 /// returns: the target without `key=` in its query.
 std::string without_key(std::string_view target);
 
-/// returns: the text with %XX resolved; what is none stays.
-std::string url_decoded(std::string_view text);
-
 }  // namespace warmroute::gateway

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "gateway/credentials.hpp"
+#include "common/text.hpp"
 #include "gateway/heads.hpp"
 
 namespace warmroute::gateway {
@@ -41,7 +41,7 @@ bool read_model_path(std::string_view path, Target& target) {
     const std::string_view verb = word.substr(colon + 1);
     target.stream = verb == "streamGenerateContent";
     if (!target.stream && verb != "generateContent") return false;
-    target.model = url_decoded(word.substr(0, colon));
+    target.model = examples::url_decoded(word.substr(0, colon));
     speak(target, AnswerApi::gemini, "generate_content", "gcp.gemini");
     return target.routed = true;
   }
@@ -50,7 +50,7 @@ bool read_model_path(std::string_view path, Target& target) {
   if (at == std::string_view::npos || front.find('/', at + 7) != std::string_view::npos) return false;
   target.stream = word == "converse-stream" || word == "invoke-with-response-stream";
   if (!target.stream && word != "converse" && word != "invoke") return false;
-  target.model = url_decoded(front.substr(at + 7));
+  target.model = examples::url_decoded(front.substr(at + 7));
   speak(target, AnswerApi::bedrock, "chat", "aws.bedrock");
   return target.routed = true;
 }
