@@ -106,20 +106,20 @@ void bind_parsed(py::module_& m) {
       });
 }
 
-int traverse(PyObject* self, visitproc visit, void* arg) {
+int traverse_parser(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!py::detail::is_holder_constructed(self)) return 0;
   Py_VISIT(py::cast<PyBodyParser&>(py::handle(self)).tokenizer.ptr());
   return 0;
 }
-int clear(PyObject* self) {
+int clear_parser(PyObject* self) {
   if (py::detail::is_holder_constructed(self)) py::cast<PyBodyParser&>(py::handle(self)).tokenizer = py::none();
   return 0;
 }
-void setup_gc(PyHeapTypeObject* heap) {
+void setup_parser_gc(PyHeapTypeObject* heap) {
   heap->ht_type.tp_flags |= Py_TPFLAGS_HAVE_GC;
-  heap->ht_type.tp_traverse = &traverse;
-  heap->ht_type.tp_clear = &clear;
+  heap->ht_type.tp_traverse = &traverse_parser;
+  heap->ht_type.tp_clear = &clear_parser;
 }
 
 constexpr const char* kParserDoc =
@@ -132,7 +132,7 @@ constexpr const char* kParserDoc =
 
 void bind_parser(py::module_& m) {
   const RequestBodyOptions d;
-  py::class_<PyBodyParser>(m, "BodyParser", kParserDoc, py::custom_type_setup(&setup_gc))
+  py::class_<PyBodyParser>(m, "BodyParser", kParserDoc, py::custom_type_setup(&setup_parser_gc))
       .def(py::init([](TokenizerCallback tokenizer, std::size_t max_bytes, std::uint32_t max_depth,
                        std::uint32_t block_size, std::uint64_t hash_seed, EnumArg<Isolation> isolation) {
              auto self = std::make_unique<PyBodyParser>();

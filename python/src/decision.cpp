@@ -4,7 +4,7 @@
 namespace warmroute::python {
 namespace {
 
-std::string repr(const Decision& d) {
+std::string decision_repr(const Decision& d) {
   std::string out = "<warmroute.Decision ";
   out.append(verdict_name(d.verdict));
   if (!d.routed()) return out + ">";
@@ -61,7 +61,7 @@ void bind_decision(py::module_& m) {
       .def_readonly("class_id", &Decision::class_id)
       .def_readonly("priority", &Decision::priority)
       .def("__bool__", &Decision::routed)
-      .def("__repr__", &repr);
+      .def("__repr__", &decision_repr);
   m.def(
       "replica_slot", [](std::uint64_t replica) { return replica_of(replica).slot; }, py::arg("replica"),
       "The dense table index of a replica's int; given again after a removal.");

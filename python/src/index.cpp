@@ -21,19 +21,19 @@ struct PyMatch {
 };
 
 template <class Call>
-auto maybe_released(std::size_t blocks, Call&& call) {
+auto index_released(std::size_t blocks, Call&& call) {
   if (blocks < kReleaseBlocks) return call();
   const ReleasedGil released;
   return call();
 }
 
 void store(PyIndex& self, std::uint64_t replica, const HashView& path, std::size_t first, EnumArg<Tier> tier) {
-  check(maybe_released(path.size(),
+  check(index_released(path.size(),
                        [&] { return self.index.store(replica_of(replica), tier, as_blocks(path.span()), first); }));
 }
 
 std::size_t remove(PyIndex& self, std::uint64_t replica, const HashView& path, std::size_t first, EnumArg<Tier> tier) {
-  return maybe_released(path.size(),
+  return index_released(path.size(),
                         [&] { return self.index.remove(replica_of(replica), tier, as_blocks(path.span()), first); });
 }
 
@@ -45,7 +45,7 @@ std::span<const EngineHash> as_ids(std::span<const std::uint64_t> ids) noexcept 
 void store_event(PyIndex& self, std::uint64_t replica, std::optional<std::uint64_t> parent, const HashView& ids,
                  const HashView& blocks, EnumArg<Tier> tier) {
   const EngineHash parent_id{parent.value_or(0)};
-  check(maybe_released(blocks.size(), [&] {
+  check(index_released(blocks.size(), [&] {
     return self.index.store_event(replica_of(replica), tier, parent ? &parent_id : nullptr, as_ids(ids.span()),
                                   as_blocks(blocks.span()));
   }));
@@ -147,7 +147,7 @@ void bind_index(py::module_& m) {
       .def(
           "remove_event",
           [](PyIndex& self, std::uint64_t replica, const HashView& ids, EnumArg<Tier> tier) {
-            return maybe_released(
+            return index_released(
                 ids.size(), [&] { return self.index.remove_event(replica_of(replica), tier, as_ids(ids.span())); });
           },
           py::arg("replica"), py::arg("ids"), py::kw_only(), py::arg_v("tier", EnumArg<Tier>{Tier::device}, "'device'"),
@@ -155,7 +155,7 @@ void bind_index(py::module_& m) {
       .def(
           "hold_event",
           [](PyIndex& self, std::uint64_t replica, const HashView& ids, EnumArg<Tier> tier) {
-            return maybe_released(ids.size(),
+            return index_released(ids.size(),
                                   [&] { return self.index.hold_event(replica_of(replica), tier, as_ids(ids.span())); });
           },
           py::arg("replica"), py::arg("ids"), py::kw_only(), py::arg_v("tier", EnumArg<Tier>{Tier::device}, "'device'"),

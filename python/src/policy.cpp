@@ -102,7 +102,7 @@ py::dict as_dict(const Policy& policy) {
   return out;
 }
 
-std::string repr(const Policy& policy) {
+std::string policy_repr(const Policy& policy) {
   const Policy plain_policy;
   std::string out = "Policy(";
   for (const Knob& k : kKnobs) {
@@ -120,15 +120,15 @@ using K = EnumArg<RingKey>;
 using I = EnumArg<Isolation>;
 using S = EnumArg<StaleSignals>;
 
-Policy make(A algorithm, double beta, double gamma, double delta, double hot, std::int64_t session_bonus_ns,
-            std::int64_t host_transfer_per_token_ns, std::int64_t disk_transfer_per_token_ns,
-            std::int64_t shared_transfer_per_token_ns, K ring_key, std::int64_t ring_key_tokens,
-            std::uint32_t ring_points, std::uint64_t ring_seed, std::uint32_t routers, double bound_factor,
-            std::uint32_t block_size, std::uint64_t hash_seed, I isolation, std::int64_t capacity_tokens,
-            std::int64_t residency_ttl_ns, std::int64_t lease_ns, std::int64_t session_ttl_ns,
-            std::int64_t signals_max_age_ns, S stale_signals, bool route_when_all_down, std::uint64_t seed,
-            std::uint64_t version, bool learn_rates, std::int64_t saturation_wait_ns, double saturation_kv,
-            std::int32_t shed_priority) {
+Policy make_policy(A algorithm, double beta, double gamma, double delta, double hot, std::int64_t session_bonus_ns,
+                   std::int64_t host_transfer_per_token_ns, std::int64_t disk_transfer_per_token_ns,
+                   std::int64_t shared_transfer_per_token_ns, K ring_key, std::int64_t ring_key_tokens,
+                   std::uint32_t ring_points, std::uint64_t ring_seed, std::uint32_t routers, double bound_factor,
+                   std::uint32_t block_size, std::uint64_t hash_seed, I isolation, std::int64_t capacity_tokens,
+                   std::int64_t residency_ttl_ns, std::int64_t lease_ns, std::int64_t session_ttl_ns,
+                   std::int64_t signals_max_age_ns, S stale_signals, bool route_when_all_down, std::uint64_t seed,
+                   std::uint64_t version, bool learn_rates, std::int64_t saturation_wait_ns, double saturation_kv,
+                   std::int32_t shed_priority) {
   const Policy policy{algorithm,
                       beta,
                       gamma,
@@ -164,7 +164,7 @@ Policy make(A algorithm, double beta, double gamma, double delta, double hot, st
   return policy;
 }
 
-constexpr const char* kDoc =
+constexpr const char* kPolicyDoc =
     "Every knob of a router: an immutable, validated value. Keywords, `replace`, or JSON.\n\n"
     "units: *_ns nanoseconds, *_tokens tokens. Enums by member or by name. Meanings: see each property.\n"
     "errors: Error invalid_argument, every fault in one message.";
@@ -172,7 +172,7 @@ constexpr const char* kDoc =
 void bind_properties(py::class_<Policy>& c) {
   const Policy d;
   const auto enum_default = [](std::string_view name) { return "'" + std::string(name) + "'"; };
-  c.def(py::init(&make), py::kw_only(), py::arg_v("algorithm", A{d.algorithm}, enum_default("cost").c_str()),
+  c.def(py::init(&make_policy), py::kw_only(), py::arg_v("algorithm", A{d.algorithm}, enum_default("cost").c_str()),
         py::arg("beta") = d.beta, py::arg("gamma") = d.gamma, py::arg("delta") = d.delta, py::arg("hot") = d.hot,
         py::arg("session_bonus_ns") = d.session_bonus.value,
         py::arg("host_transfer_per_token_ns") = d.host_transfer_per_token.value,
@@ -246,7 +246,7 @@ void bind_properties(py::class_<Policy>& c) {
 }  // namespace
 
 void bind_policy(py::module_& m) {
-  py::class_<Policy> c(m, "Policy", kDoc);
+  py::class_<Policy> c(m, "Policy", kPolicyDoc);
   bind_properties(c);
   c.def(
        "replace", [](const Policy& self, const py::kwargs& knobs) { return changed(self, knobs); },
@@ -264,7 +264,7 @@ void bind_policy(py::module_& m) {
       .def(
           "__eq__", [](const Policy& a, const Policy& b) { return a == b; }, py::is_operator())
       .def("__hash__", [](const Policy& p) { return py::hash(py::str(policy_to_json(p))); })
-      .def("__repr__", &repr)
+      .def("__repr__", &policy_repr)
       .def(py::pickle([](const Policy& p) { return py::make_tuple(policy_to_json(p)); },
                       [](const py::tuple& t) { return value_of(policy_from_json(t[0].cast<std::string>())); }));
 }

@@ -5,7 +5,7 @@
 namespace warmroute::python {
 namespace {
 
-std::string repr(const ReplicaSpec& s) {
+std::string replica_repr(const ReplicaSpec& s) {
   std::string out = "<warmroute.ReplicaSpec '" + s.name + "'";
   if (s.dp_rank != 0) out += " rank " + std::to_string(s.dp_rank);
   if (!s.pool.empty()) out += " of pool '" + s.pool + "'";
@@ -90,7 +90,7 @@ void bind_replica(py::module_& m) {
           "Of a draining one: when it is taken for down; 0 = it may take its time.")
       .def_readonly("health", &ReplicaSpec::health)
       .def_readonly("health_reason", &ReplicaSpec::health_reason)
-      .def("__repr__", &repr);
+      .def("__repr__", &replica_repr);
 }
 
 }  // namespace warmroute::python

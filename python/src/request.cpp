@@ -6,12 +6,13 @@ namespace {
 
 using Numbers = std::optional<std::vector<std::uint64_t>>;
 
-std::unique_ptr<PyRequest> make(py::object ids, py::object blocks, std::string_view model, std::string_view session,
-                                std::string_view tenant, std::string_view adapter, std::string_view cache_salt,
-                                EnumArg<BlockKind> block_kind, std::int64_t input_tokens, std::int64_t prompt_bytes,
-                                std::int64_t max_output_tokens, std::uint32_t class_id, std::int32_t priority,
-                                std::int64_t deadline_ns, bool stream, const Numbers& excluded,
-                                std::optional<std::uint64_t> pinned) {
+std::unique_ptr<PyRequest> make_request(py::object ids, py::object blocks, std::string_view model,
+                                        std::string_view session, std::string_view tenant, std::string_view adapter,
+                                        std::string_view cache_salt, EnumArg<BlockKind> block_kind,
+                                        std::int64_t input_tokens, std::int64_t prompt_bytes,
+                                        std::int64_t max_output_tokens, std::uint32_t class_id, std::int32_t priority,
+                                        std::int64_t deadline_ns, bool stream, const Numbers& excluded,
+                                        std::optional<std::uint64_t> pinned) {
   auto self = std::make_unique<PyRequest>();
   self->keep_strings(model, session, tenant, adapter, cache_salt);
   self->keep_excluded(excluded);
@@ -37,7 +38,7 @@ std::unique_ptr<PyRequest> make(py::object ids, py::object blocks, std::string_v
   return self;
 }
 
-constexpr const char* kDoc =
+constexpr const char* kRequestDoc =
     "One request: identity, prompt and wishes. Made once, routed, peeked at or explained often.\n\n"
     "shape: ids uint32[n], the first prompt's token ids; or blocks uint64[n], its block hashes, block 0 first (they "
     "win).\n"
@@ -88,8 +89,8 @@ void apply_keywords(Request& request, const py::kwargs& keywords, std::vector<Re
 }
 
 void bind_request(py::module_& m) {
-  py::class_<PyRequest>(m, "Request", kDoc)
-      .def(py::init(&make), py::arg("ids") = py::none(), py::arg("blocks") = py::none(), py::kw_only(),
+  py::class_<PyRequest>(m, "Request", kRequestDoc)
+      .def(py::init(&make_request), py::arg("ids") = py::none(), py::arg("blocks") = py::none(), py::kw_only(),
            py::arg("model") = "", py::arg("session") = "", py::arg("tenant") = "", py::arg("adapter") = "",
            py::arg("cache_salt") = "", py::arg_v("block_kind", EnumArg<BlockKind>{}, "'tokens'"),
            py::arg("input_tokens") = kUnknown, py::arg("prompt_bytes") = kUnknown,

@@ -292,7 +292,7 @@ void bind_membership(RouterClass& c) {
 
 namespace {
 
-int traverse(PyObject* self, visitproc visit, void* arg) {
+int traverse_router(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!py::detail::is_holder_constructed(self)) return 0;
   const auto& router = py::cast<PyRouter&>(py::handle(self));
@@ -301,20 +301,20 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(router.clock.ptr());
   return 0;
 }
-int clear(PyObject* self) {
+int clear_router(PyObject* self) {
   if (!py::detail::is_holder_constructed(self)) return 0;
   auto& router = py::cast<PyRouter&>(py::handle(self));
   router.log = router.tokenizer = router.clock = py::none();
   return 0;
 }
 // A callback that closes over its router is a cycle like any other.
-void setup_gc(PyHeapTypeObject* heap) {
+void setup_router_gc(PyHeapTypeObject* heap) {
   heap->ht_type.tp_flags |= Py_TPFLAGS_HAVE_GC;
-  heap->ht_type.tp_traverse = &traverse;
-  heap->ht_type.tp_clear = &clear;
+  heap->ht_type.tp_traverse = &traverse_router;
+  heap->ht_type.tp_clear = &clear_router;
 }
 
-constexpr const char* kDoc =
+constexpr const char* kRouterDoc =
     "Decides which replica serves a request, and books what that causes. Thread-safe.\n\n"
     "Flat calls (route_tokens, route_blocks, route_body) give (replica, ticket): ints; replica is negative when not "
     "routed,\n"
@@ -327,7 +327,7 @@ constexpr const char* kDoc =
 
 void bind_router(py::module_& m) {
   const RouterOptions d;
-  RouterClass c(m, "Router", kDoc, py::custom_type_setup(&setup_gc));
+  RouterClass c(m, "Router", kRouterDoc, py::custom_type_setup(&setup_router_gc));
   c.def(py::init([](const std::optional<Policy>& policy, std::uint32_t max_replicas, std::uint32_t max_tickets,
                     std::size_t index_max_bytes, std::size_t session_entries, std::size_t shared_prefix_entries,
                     std::size_t placement_queue, std::size_t max_path_blocks, LogCallback log,

@@ -365,3 +365,27 @@ def test_a_router_that_its_callbacks_refer_to_is_collected() -> None:
         del holder
         gc.collect()
         assert gone() is None, name
+
+
+def test_a_request_is_refused_when_every_replica_is_past_the_limit() -> None:
+    router = warmroute.Router(policy=warmroute.Policy(saturation_wait_ns=1, learn_rates=False))
+    router.add_replica("gpu-0", 0)
+    with router.route(warmroute.Request(input_tokens=10_000), 0) as refused:
+        assert refused.decision.verdict == warmroute.Verdict.saturated
+        assert refused.decision.retry_after_ns > 0 and router.requests_in_flight() == 0
+    with router.route(warmroute.Request(input_tokens=10_000, priority=1), 0) as urgent:
+        assert urgent.decision.verdict == warmroute.Verdict.routed
+        assert router.requests_in_flight() == 1 and router.requests_in_flight("other") == 0
+    assert router.requests_in_flight() == 0
+
+
+def test_a_drain_ends_at_its_deadline() -> None:
+    router = warmroute.Router()
+    replica = router.add_replica("gpu-0", 0, slow_start_ns=5, slow_start_weight=0.5)
+    spec = router.replica(replica)
+    assert (spec.slow_start_ns, spec.slow_start_weight, spec.drain_until_ns) == (5, 0.5, 0)
+    router.drain(replica, 1_000, 10)
+    assert router.replica(replica).health == warmroute.Health.draining
+    assert router.replica(replica).drain_until_ns == 1_000
+    router.advance(1_000)
+    assert router.replica(replica).health == warmroute.Health.down

@@ -150,6 +150,7 @@ class Reason(enum.IntEnum):
     only_candidate = 10
     baseline = 11
     fail_open = 12
+    spill_saturated = 13
 class RingKey(enum.IntEnum):
     """
     What the ring's key is made of.
@@ -491,7 +492,7 @@ class Policy:
         ...
     def __hash__(self) -> int:
         ...
-    def __init__(self, *, algorithm: Algorithm | str = 'cost', beta: typing.SupportsFloat | typing.SupportsIndex = 1.0, gamma: typing.SupportsFloat | typing.SupportsIndex = 0.045, delta: typing.SupportsFloat | typing.SupportsIndex = 0.5, hot: typing.SupportsFloat | typing.SupportsIndex = 2.0, session_bonus_ns: typing.SupportsIndex = 20000000, host_transfer_per_token_ns: typing.SupportsIndex = 2000, disk_transfer_per_token_ns: typing.SupportsIndex = 10000, shared_transfer_per_token_ns: typing.SupportsIndex = 20000, ring_key: RingKey | str = 'prefix', ring_key_tokens: typing.SupportsIndex = 1024, ring_points: typing.SupportsIndex = 256, ring_seed: typing.SupportsIndex = 0, routers: typing.SupportsIndex = 1, bound_factor: typing.SupportsFloat | typing.SupportsIndex = 1.5, block_size: typing.SupportsIndex = 16, hash_seed: typing.SupportsIndex = 1337, isolation: Isolation | str = 'salt', capacity_tokens: typing.SupportsIndex = 400000, residency_ttl_ns: typing.SupportsIndex = 0, lease_ns: typing.SupportsIndex = 600000000000, session_ttl_ns: typing.SupportsIndex = 3600000000000, signals_max_age_ns: typing.SupportsIndex = 2000000000, stale_signals: StaleSignals | str = 'ignore', route_when_all_down: bool = True, seed: typing.SupportsIndex = 0, version: typing.SupportsIndex = 0, learn_rates: bool = True) -> None:
+    def __init__(self, *, algorithm: Algorithm | str = 'cost', beta: typing.SupportsFloat | typing.SupportsIndex = 1.0, gamma: typing.SupportsFloat | typing.SupportsIndex = 0.045, delta: typing.SupportsFloat | typing.SupportsIndex = 0.5, hot: typing.SupportsFloat | typing.SupportsIndex = 2.0, session_bonus_ns: typing.SupportsIndex = 20000000, host_transfer_per_token_ns: typing.SupportsIndex = 2000, disk_transfer_per_token_ns: typing.SupportsIndex = 10000, shared_transfer_per_token_ns: typing.SupportsIndex = 20000, ring_key: RingKey | str = 'prefix', ring_key_tokens: typing.SupportsIndex = 1024, ring_points: typing.SupportsIndex = 256, ring_seed: typing.SupportsIndex = 0, routers: typing.SupportsIndex = 1, bound_factor: typing.SupportsFloat | typing.SupportsIndex = 1.5, block_size: typing.SupportsIndex = 16, hash_seed: typing.SupportsIndex = 1337, isolation: Isolation | str = 'salt', capacity_tokens: typing.SupportsIndex = 400000, residency_ttl_ns: typing.SupportsIndex = 0, lease_ns: typing.SupportsIndex = 600000000000, session_ttl_ns: typing.SupportsIndex = 3600000000000, signals_max_age_ns: typing.SupportsIndex = 2000000000, stale_signals: StaleSignals | str = 'ignore', route_when_all_down: bool = True, seed: typing.SupportsIndex = 0, version: typing.SupportsIndex = 0, learn_rates: bool = True, saturation_wait_ns: typing.SupportsIndex = 0, saturation_kv: typing.SupportsFloat | typing.SupportsIndex = 0.0, shed_priority: typing.SupportsIndex = 0) -> None:
         ...
     def __repr__(self) -> str:
         ...
@@ -613,6 +614,16 @@ class Policy:
         Routers that send to the same replicas and tell one another nothing.
         """
     @property
+    def saturation_kv(self) -> float:
+        """
+        So is one whose engine says that more of its KV cache is in use; 0 = not looked at.
+        """
+    @property
+    def saturation_wait_ns(self) -> int:
+        """
+        A replica that would make a request wait longer for its first token is saturated; 0 = never.
+        """
+    @property
     def seed(self) -> int:
         """
         Breaks exact ties; equal seeds and calls give equal decisions.
@@ -631,6 +642,11 @@ class Policy:
     def shared_transfer_per_token_ns(self) -> int:
         """
         From a store that all replicas share.
+        """
+    @property
+    def shed_priority(self) -> int:
+        """
+        Where all are saturated, requests of at most this priority are refused.
         """
     @property
     def signals_max_age_ns(self) -> int:
@@ -737,6 +753,11 @@ class ReplicaSpec:
     def dp_rank(self) -> int:
         ...
     @property
+    def drain_until_ns(self) -> int:
+        """
+        Of a draining one: when it is taken for down; 0 = it may take its time.
+        """
+    @property
     def health(self) -> Health:
         ...
     @property
@@ -769,6 +790,12 @@ class ReplicaSpec:
         """
         Used where cache_kind is slots.
         """
+    @property
+    def slow_start_ns(self) -> int:
+        ...
+    @property
+    def slow_start_weight(self) -> float:
+        ...
     @property
     def weight(self) -> float:
         ...
@@ -1091,12 +1118,13 @@ class Router:
         ...
     def _statistics(self) -> dict[str, typing.Any]:
         ...
-    def add_replica(self, name: str, now_ns: typing.SupportsIndex | None = None, *, dp_rank: typing.SupportsIndex = 0, pool: str = '', ring_id: str = '', role: Role | str = 'unified', weight: typing.SupportsFloat | typing.SupportsIndex = 1.0, any_adapter: bool = True, adapters: collections.abc.Sequence[str] = [], labels: dict[str, str] | None = None, rates: Rates | None = None, capacity_tokens: typing.SupportsIndex = 0, health: Health | str = 'up', health_reason: str = '', cache_kind: CacheKind | str = 'paged', slots: SlotSpec | None = None) -> int:
+    def add_replica(self, name: str, now_ns: typing.SupportsIndex | None = None, *, dp_rank: typing.SupportsIndex = 0, pool: str = '', ring_id: str = '', role: Role | str = 'unified', weight: typing.SupportsFloat | typing.SupportsIndex = 1.0, any_adapter: bool = True, adapters: collections.abc.Sequence[str] = [], labels: dict[str, str] | None = None, rates: Rates | None = None, capacity_tokens: typing.SupportsIndex = 0, health: Health | str = 'up', health_reason: str = '', cache_kind: CacheKind | str = 'paged', slots: SlotSpec | None = None, slow_start_ns: typing.SupportsIndex = 0, slow_start_weight: typing.SupportsFloat | typing.SupportsIndex = 0.1) -> int:
         """
         A new replica: (name, dp_rank) is its identity, pool the model it serves ('' serves every model without a pool).
 
         adapters: a list is the whole list. capacity_tokens: of its KV cache, 0 = unknown. ring_id: stable slot name, default
-        the name. cache_kind: 'slots' for llama.cpp's server, with its slots. returns: its int, for every later call. errors: Error invalid_argument, already_exists, capacity.
+        the name. cache_kind: 'slots' for llama.cpp's server, with its slots. slow_start_ns: when it comes up its cost counts
+        1 / slow_start_weight times, falling to once over so long. returns: its int, for every later call. errors: Error invalid_argument, already_exists, capacity.
         """
     def advance(self, now_ns: typing.SupportsIndex | None = None) -> None:
         """
@@ -1131,6 +1159,10 @@ class Router:
         The store that all replicas of that pool share (tier 'shared') is empty: it was wiped or replaced.
 
         errors: Error not_found.
+        """
+    def drain(self, replica: typing.SupportsIndex, until_ns: typing.SupportsIndex = 0, now_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        It takes no new requests and finishes what it has until `until_ns` (0 = no end); then `advance` takes it for down. errors: Error stale.
         """
     def export_caches(self, key: bytes, now_ns: typing.SupportsIndex | None = None) -> bytes:
         """
@@ -1190,6 +1222,10 @@ class Router:
         """
         Every replica by its int; copies.
         """
+    def requests_in_flight(self, pool: str = '') -> int:
+        """
+        On all replicas of exactly that pool.
+        """
     def route_batch(self, requests: collections.abc.Iterable[Request], now_ns: typing.SupportsIndex | None = None) -> list[Decision]:
         """
         Routes Requests in order, each seeing what the ones before it booked. Releases the GIL.
@@ -1232,7 +1268,7 @@ class Router:
         """
         A reading of the engine's metrics. errors: Error stale, invalid_argument (negative, not finite).
         """
-    def update_replica(self, replica: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None, *, ring_id: str | None = None, role: Role | str | None = None, weight: typing.SupportsFloat | typing.SupportsIndex | None = None, any_adapter: bool | None = None, adapters: collections.abc.Sequence[str] | None = None, labels: dict[str, str] | None = None, rates: Rates | None = None, capacity_tokens: typing.SupportsIndex | None = None, cache_kind: CacheKind | str | None = None, slots: SlotSpec | None = None) -> None:
+    def update_replica(self, replica: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None, *, ring_id: str | None = None, role: Role | str | None = None, weight: typing.SupportsFloat | typing.SupportsIndex | None = None, any_adapter: bool | None = None, adapters: collections.abc.Sequence[str] | None = None, labels: dict[str, str] | None = None, rates: Rates | None = None, capacity_tokens: typing.SupportsIndex | None = None, cache_kind: CacheKind | str | None = None, slots: SlotSpec | None = None, slow_start_ns: typing.SupportsIndex | None = None, slow_start_weight: typing.SupportsFloat | typing.SupportsIndex | None = None) -> None:
         """
         Changes what is given, in place. errors: Error stale, invalid_argument.
         """
