@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -147,7 +146,7 @@ class ModelRouter {
   Router* router_;
   mutable detail::EpochDomain domain_;
   mutable std::mutex control_;
-  std::set<std::string, std::less<>> names_;                // what decisions point to; never removed
+  std::vector<std::unique_ptr<const std::string>> names_;   // what decisions point to; never removed
   std::vector<std::unique_ptr<detail::PoolQuota>> quotas_;  // by number; never removed
   detail::Snapshot<detail::ModelView> view_;
   std::atomic<std::uint64_t> sequence_{0};

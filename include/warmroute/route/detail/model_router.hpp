@@ -124,7 +124,12 @@ inline Status validate(const ModelMap& map) {
   return Error{Code::invalid_argument, "models: " + faults, kNoOffset};
 }
 
-inline std::string_view ModelRouter::intern(const std::string& name) { return *names_.insert(name).first; }
+inline std::string_view ModelRouter::intern(const std::string& name) {
+  for (const auto& known : names_) {
+    if (*known == name) return *known;
+  }
+  return *names_.emplace_back(std::make_unique<const std::string>(name));
+}
 
 inline Status ModelRouter::set_map(const ModelMap& map) {
   if (Status fine = validate(map); !fine) return fine;
