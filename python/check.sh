@@ -57,14 +57,16 @@ build_sdist() {
   rm -rf "$work/sdist"
   "$venv/bin/python" -m build --no-isolation --sdist -o "$work/sdist" . && ls "$work"/sdist/*.tar.gz
 }
-# From what the sdist holds and nothing else; always unpacked to the same place, so that ccache knows its files again.
+# From what the sdist holds and nothing else; always unpacked to the same place, so that ccache knows its files again. The
+# folder lies as deep as build/release and the flags are the same: the library's objects of that build are found, too.
 build_wheel() {
   rm -rf "$work/dist" "$work/from_sdist"
   mkdir -p "$work/from_sdist"
   tar -xzf "$work"/sdist/*.tar.gz -C "$work/from_sdist" || return 1
   local launcher=()
   command -v ccache >/dev/null 2>&1 && launcher=(-C cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=ccache)
-  (cd "$work"/from_sdist/warmroute-* && "$venv/bin/python" -m build --no-isolation --wheel -o "$work/dist" "${launcher[@]}" .)
+  (cd "$work"/from_sdist/warmroute-* && "$venv/bin/python" -m build --no-isolation --wheel -o "$work/dist" "${launcher[@]}" \
+    -C build-dir=build/wheel -C cmake.define.WARMROUTE_WARNINGS_AS_ERRORS=ON .)
 }
 only_package_in_wheel() {
   ! "$venv/bin/python" -m zipfile -l "$work"/dist/*.whl | awk 'NR > 1 {print $1}' | grep -v -E '^warmroute(-[0-9.]+\.dist-info)?/' \
@@ -95,7 +97,7 @@ zmq_is_here() { printf '#include <zmq.h>\n' | c++ -E -x c++ - >/dev/null 2>&1; }
 build_with_zmq() {
   local source folder
   source=$(echo "$work"/from_sdist/warmroute-*)
-  folder=$(echo "$source"/build/python/cp*)
+  folder=$source/build/wheel
   cmake -DWARMROUTE_WITH_ZMQ=ON "$folder" && cmake --build "$folder" --target warmroute_python || return 1
   rm -rf "$work/with_zmq"
   mkdir -p "$work/with_zmq" && cp -r "$source/python/warmroute" "$work/with_zmq/" && cp "$folder"/python/_core*.so "$work/with_zmq/warmroute/"
