@@ -49,6 +49,7 @@ ABSL_FLAG(std::int64_t, budget, 8192, "tokens of an engine step at most");
 ABSL_FLAG(std::int64_t, max_running, 256, "requests in a step at most");
 ABSL_FLAG(double, price, 0, "dollars per replica-hour; 0: the profile's");
 ABSL_FLAG(double, slo_s, 2, "the goodput counts requests whose first token came within this");
+ABSL_FLAG(bool, per_request, false, "with --json: arrival, TTFT, cached tokens and replica of each request, too");
 ABSL_FLAG(double, sample_s, 0, "plot the load per replica at such intervals");
 ABSL_FLAG(std::string, svg, "", "write plots into this folder");
 ABSL_FLAG(std::string, json, "", "write the figures to this file; \"-\": to standard output instead of the table");
@@ -187,6 +188,7 @@ Result<Setup> setup_from_flags() {
   setup.base.warm_up_us = micros(absl::GetFlag(FLAGS_warmup_s));
   setup.base.horizon_us = micros(absl::GetFlag(FLAGS_horizon_s));
   setup.base.sample_us = micros(absl::GetFlag(FLAGS_sample_s));
+  setup.base.keep_requests = absl::GetFlag(FLAGS_per_request);
   setup.base.slo_ttft_us = micros(absl::GetFlag(FLAGS_slo_s));
   return setup;
 }

@@ -64,6 +64,19 @@ std::string latency_json(const trace::LatencyFigures& l) {
                static_cast<long long>(l.max_us));
 }
 
+/// Of each request, in order of arrival: [arrival us, TTFT us, cached tokens, replica]; -1 where there is none.
+std::string requests_json(const Figures& f) {
+  std::string out = "[";
+  for (const trace::RequestFigures& r : f.per_request) {
+    if (r.arrival_us < 0) continue;
+    const std::int64_t ttft = r.first_token_us < 0 ? -1 : r.first_token_us - r.arrival_us;
+    const std::int64_t replica = r.replica == trace::kNoRequest ? -1 : static_cast<std::int64_t>(r.replica);
+    out +=
+        print("%s[%lld,%lld,%lld,%lld]", out.size() == 1 ? "" : ",", static_cast<long long>(r.arrival_us),
+              static_cast<long long>(ttft), static_cast<long long>(r.cached_tokens), static_cast<long long>(replica));
+  }
+  return out + "]";
+}
 std::string run_json(const Figures& f) {
   std::string out = "{\"ttft_us\":" + latency_json(f.ttft) + ",\"itl_us\":" + latency_json(f.itl) +
                     ",\"e2e_us\":" + latency_json(f.e2e);
@@ -94,6 +107,7 @@ std::string run_json(const Figures& f) {
   real("duplicates", f.duplicates);
   real("dollars", f.dollars);
   real("tokens_per_dollar", f.tokens_per_dollar);
+  if (!f.per_request.empty()) out += ",\"per_request\":" + requests_json(f);
   return out + "}";
 }
 
