@@ -107,6 +107,30 @@ TEST(GatewayConfig, TakesTheExampleFile) {
   EXPECT_EQ(config->replicas.size(), 3u);
 }
 
+TEST(GatewayConfig, TakesTheExampleFileWithKeysAndBooks) {
+  const std::string first = WARMROUTE_EXAMPLE_CONFIG;
+  const auto config =
+      read_config({"--config", first.substr(0, first.rfind(".json")) + "_usage.json", "--trust", "more"});
+  ASSERT_TRUE(config) << config.error().message;
+  const UsageConfig& usage = config->usage;
+  EXPECT_EQ(usage.trust, (std::vector<std::string>{"keys/verifying.pem", "more"}));
+  EXPECT_EQ(usage.peppers, (std::vector<std::pair<std::uint32_t, std::string>>{{1, "keys/pepper.1"}}));
+  EXPECT_EQ(usage.journal_options.sync, JournalSync::batched);
+  EXPECT_EQ(usage.hangup.mode, HangupMode::cut);
+  EXPECT_TRUE(usage.asks_for_usage());
+}
+
+TEST(GatewayConfig, NamesEveryFaultOfKeysAndBooks) {
+  const auto config = read_config({"--replica", "a=h:1", "--control", "s", "--pepper", "one=p", "--usage-file", "u",
+                                   "--journal-fsync", "often", "--budget-status", "418", "--on-hangup=wait",
+                                   "--upstream-key-env", "WARMROUTE_NO_SUCH_VARIABLE"});
+  ASSERT_FALSE(config);
+  for (const char* part :
+       {"control: needs trust", "--pepper: 'one'", "usage_file: needs journal", "'often' is none of none batched each",
+        "'418' is none of 402 403", "'wait' is none of cut drain", "there is no variable 'WARMROUTE_NO_SUCH_VARIABLE'"})
+    EXPECT_NE(config.error().message.find(part), std::string::npos) << part << " in " << config.error().message;
+}
+
 TEST(GatewayConfig, ReadsWhereAReplicaPublishesItsEvents) {
   const auto config = read_config({"--replica", "a=[::1]:8000,replay=tcp://[::1]:5558,events=tcp://[::1]:5557"});
   ASSERT_TRUE(config) << config.error().message;
