@@ -8,6 +8,8 @@ namespace warmroute::gateway {
 
 namespace {
 
+constexpr std::size_t kMostNameBytes = 256;  // of a model in the books: clients make up the names
+
 UsageCount known(std::int64_t count) { return count < 0 ? UsageCount{} : UsageCount{count}; }
 
 LimitUse use_of(const Usage& usage, const Cost& cost) {
@@ -42,7 +44,7 @@ std::optional<Refusal> Account::identify(std::string_view key) {
 std::optional<Refusal> Account::admit(const Request& request) {
   if (admitted_ || !books_.counts() || !target_.counted) return std::nullopt;
   admitted_ = true;
-  asked_model_ = request.model;
+  asked_model_ = request.model.substr(0, kMostNameBytes);
   model_ = books_.model_name(request.model);
   stream_ = request.stream;
   prompt_bytes_ = request.prompt_bytes;
