@@ -1260,6 +1260,45 @@ WR_API wr_status wr_router_first_token(wr_router* router, wr_ticket ticket, int6
 WR_API wr_status wr_router_finish(wr_router* router, wr_ticket ticket, const wr_usage* usage, int64_t now_ns);
 /** The request is over without a whole answer. Hot. errors: stale, out_of_range (outcome; the ticket is not released). threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_fail(wr_router* router, wr_ticket ticket, uint32_t outcome, int64_t now_ns);
+/** Which pool serves a model name: aliases with weighted targets and ordered fallbacks, pools that are somebody else's API with quotas and
+    prices, classes that may never leave for one. In front of a router, whose calls stay usable. since: 0.2.0 */
+typedef struct wr_models wr_models;
+/** What was chosen beside the replica. The strings live as long as the wr_models. */
+typedef struct wr_model_choice {
+  uint32_t struct_size;
+  uint32_t external;      /* its pool is somebody else's API */
+  uint32_t target;        /* which of the name's targets, then fallbacks */
+  uint32_t refused;       /* targets before it that could not take it: no replica, saturated, over a quota */
+  uint32_t forbidden;     /* targets that its class may not use */
+  uint32_t ticket_pool;   /* what its quota was charged; wr_models_finish and wr_models_fail settle it */
+  int64_t ticket_tokens;
+  wr_str pool;
+  wr_str model;           /* what to ask that server for; empty: the client's own name */
+  uint64_t reserved[2];
+} wr_model_choice;
+#define WR_MODEL_CHOICE_INIT {sizeof(wr_model_choice), 0, 0, 0, 0, 0, 0, WR_STR_INIT, WR_STR_INIT, {0, 0}}
+/** lifetime: the router's is longer. errors: invalid_argument. since: 0.2.0 */
+WR_API wr_status wr_models_new(wr_router* router, wr_models** out, wr_error* err);
+/** since: 0.2.0 */
+WR_API void wr_models_free(wr_models* models);
+/** {"models": [{"name", "targets": [{"pool", "model", "weight"}], "fallbacks", "choice": "weight" or "cheapest"}], "pools": [{"name", "external",
+    "requests_per_minute", "tokens_per_minute", "max_in_flight", "input_price", ...}], "classes": [{"class_id", "may_leave"}]}; prices are USD per
+    million tokens. Quotas of pools that stay keep what they were charged. errors: invalid_json, too_large, invalid_argument (every fault with
+    its path): nothing changes then. threads: any. since: 0.2.0 */
+WR_API wr_status wr_models_set_json(wr_models* models, wr_str json, wr_error* err);
+/** As wr_router_route, for the pools that the request's model leads to. Verdicts beyond: no_permitted_pool, saturated (over a quota). Hot.
+    errors: as wr_router_route. threads: any. since: 0.2.0 */
+WR_API wr_status wr_models_route(wr_models* models, const wr_request* request, int64_t now_ns, wr_decision* out,
+                                 wr_model_choice* choice, wr_error* err);
+/** Instead of wr_router_finish. errors: as there. since: 0.2.0 */
+WR_API wr_status wr_models_finish(wr_models* models, wr_ticket ticket, const wr_model_choice* choice, const wr_usage* usage,
+                                  int64_t now_ns);
+/** Instead of wr_router_fail; retry_after_ns: as the server said, its pool is left alone for so long. errors: as there. since: 0.2.0 */
+WR_API wr_status wr_models_fail(wr_models* models, wr_ticket ticket, const wr_model_choice* choice, uint32_t outcome,
+                                int64_t retry_after_ns, int64_t now_ns);
+/** Of pools with terms: [{"pool", "routed", "over_quota", "in_flight", "blocked_until_ns"}]. Text result. since: 0.2.0 */
+WR_API wr_status wr_models_readings_json(const wr_models* models, char* buf, size_t cap, size_t* needed, wr_error* err);
+
 /** Each for `count` tickets, `stride` bytes apart; out[i] (NULL is fine) gets each one's status. errors: invalid_argument. Hot. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_first_token_batch(wr_router* router, const wr_ticket* tickets, size_t count, size_t stride,
                                              int64_t now_ns, wr_status* out);

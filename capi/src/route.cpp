@@ -9,12 +9,17 @@
 #include "router.hpp"
 #include "warmroute/route/explain.hpp"
 #include "warmroute/route/gateway_ring.hpp"
+#include "warmroute/route/models.hpp"
 
 using namespace warmroute;        // NOLINT(google-build-using-namespace)
 using namespace warmroute::capi;  // NOLINT(google-build-using-namespace)
 
 struct wr_gateway_ring {
   GatewayRing ring;
+};
+struct wr_models {
+  explicit wr_models(Router& router) : models(router) {}
+  ModelRouter models;
 };
 
 namespace {
@@ -161,6 +166,23 @@ UsageCounts usage_of(const wr_usage& u) noexcept { return {u.input_tokens, u.cac
 
 const wr_usage kUsageDefaults = WR_USAGE_INIT;
 
+const wr_model_choice kChoiceDefaults = WR_MODEL_CHOICE_INIT;
+ModelTicket ticket_of(wr_ticket ticket, const wr_model_choice& choice) noexcept {
+  return {Ticket{ticket}, choice.ticket_pool, choice.ticket_tokens};
+}
+void give_choice(wr_model_choice* out, const ModelDecision& d) noexcept {
+  wr_model_choice whole = WR_MODEL_CHOICE_INIT;
+  whole.external = d.external;
+  whole.target = d.target;
+  whole.refused = d.refused;
+  whole.forbidden = d.forbidden;
+  whole.ticket_pool = d.ticket.pool;
+  whole.ticket_tokens = d.ticket.charged_tokens;
+  whole.pool = str(d.pool);
+  whole.model = str(d.model);
+  write(out, whole);
+}
+
 template <class Each>
 wr_status each_ticket(wr_router* router, const wr_ticket* tickets, std::size_t count, std::size_t stride,
                       wr_status* out, Each&& each) noexcept {
@@ -251,6 +273,68 @@ wr_status wr_router_advance(wr_router* router, int64_t now_ns, wr_error* err) {
     router->router.advance(Nanos{now_ns});
     return WR_STATUS_OK;
   });
+}
+
+wr_status wr_models_new(wr_router* router, wr_models** out, wr_error* err) {
+  if (router == nullptr || out == nullptr) return null_argument(err, "router or out is NULL");
+  return guard(err, [&] {
+    *out = std::make_unique<wr_models>(router->router).release();
+    return WR_STATUS_OK;
+  });
+}
+
+void wr_models_free(wr_models* models) { delete models; }
+
+wr_status wr_models_set_json(wr_models* models, wr_str json, wr_error* err) {
+  if (models == nullptr || !readable(json)) return null_argument(err, "models is NULL, or json has no data");
+  return guard(err, [&] {
+    const auto map = model_map_from_json(view(json));
+    if (!map) return fail(err, map.error());
+    return done(models->models.set_map(*map), err);
+  });
+}
+
+wr_status wr_models_route(wr_models* models, const wr_request* request, int64_t now_ns, wr_decision* out,
+                          wr_model_choice* choice, wr_error* err) {
+  if (models == nullptr) return null_argument(err, "models is NULL");
+  if (!writable(out) || !writable(choice)) return null_argument(err, kBadOutput);
+  const Input<wr_request> in(request, kRequestDefaults);
+  if (const wr_status bad = check(in, err); bad != WR_STATUS_OK) return bad;
+  return guard(err, [&] {
+    const ModelDecision d = models->models.route(request_of(*in), Nanos{now_ns});
+    give_decision(out, d.decision);
+    give_choice(choice, d);
+    return WR_STATUS_OK;
+  });
+}
+
+wr_status wr_models_finish(wr_models* models, wr_ticket ticket, const wr_model_choice* choice, const wr_usage* usage,
+                           int64_t now_ns) {
+  if (models == nullptr) return WR_STATUS_INVALID_ARGUMENT;
+  const Input<wr_model_choice> chosen(choice, kChoiceDefaults);
+  const Input<wr_usage> in(usage != nullptr ? usage : &kUsageDefaults, kUsageDefaults);
+  if (!chosen) return chosen.refuse(nullptr, {});
+  if (!in) return in.refuse(nullptr, {});
+  return guard(nullptr, [&] {
+    return released(models->models.finish(ticket_of(ticket, *chosen), usage_of(*in), Nanos{now_ns}));
+  });
+}
+
+wr_status wr_models_fail(wr_models* models, wr_ticket ticket, const wr_model_choice* choice, uint32_t outcome,
+                         int64_t retry_after_ns, int64_t now_ns) {
+  if (models == nullptr) return WR_STATUS_INVALID_ARGUMENT;
+  if (outcome == WR_OUTCOME_FINISHED || outcome >= WR_OUTCOME_LEASE_EXPIRED) return WR_STATUS_OUT_OF_RANGE;
+  const Input<wr_model_choice> chosen(choice, kChoiceDefaults);
+  if (!chosen) return chosen.refuse(nullptr, {});
+  return guard(nullptr, [&] {
+    return released(models->models.fail(ticket_of(ticket, *chosen), static_cast<Outcome>(outcome), Nanos{now_ns},
+                                        Nanos{retry_after_ns}));
+  });
+}
+
+wr_status wr_models_readings_json(const wr_models* models, char* buf, size_t cap, size_t* needed, wr_error* err) {
+  if (models == nullptr || needed == nullptr) return null_argument(err, "models or needed is NULL");
+  return guard(err, [&] { return give(to_json(models->models.readings()), 1, buf, cap, needed, err); });
 }
 
 wr_status wr_gateway_ring_new(const wr_str* names, size_t count, wr_str self, wr_gateway_ring** out, wr_error* err) {

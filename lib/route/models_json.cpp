@@ -7,6 +7,7 @@
 
 #include <simdjson.h>
 
+#include "text/json_escape.hpp"
 #include "warmroute/route/models.hpp"
 
 namespace warmroute {
@@ -165,6 +166,18 @@ Result<ModelMap> model_map_from_json(std::string_view json) {
   }
   if (!faults.empty()) return Error{Code::invalid_argument, "models: " + faults, kNoOffset};
   return map;
+}
+
+std::string to_json(const std::vector<PoolTermsReading>& readings) {
+  std::string out = "[";
+  for (const PoolTermsReading& r : readings) {
+    out += out.size() == 1 ? "{\"pool\":" : ",{\"pool\":";
+    text::append_json_string(out, r.name);
+    out += ",\"routed\":" + std::to_string(r.routed) + ",\"over_quota\":" + std::to_string(r.over_quota) +
+           ",\"in_flight\":" + std::to_string(r.in_flight) +
+           ",\"blocked_until_ns\":" + std::to_string(r.blocked_until.value) + "}";
+  }
+  return out + "]";
 }
 
 }  // namespace warmroute

@@ -114,6 +114,7 @@ void bind_gateway_ring(py::module_& m);
 void bind_body(py::module_& m);
 void bind_explain(py::module_& m);
 void bind_router(py::module_& m);
+void bind_models(py::module_& m);
 void bind_events(py::module_& m);
 void bind_subscriber(py::module_& m);
 void bind_metrics(py::module_& m);

@@ -33,6 +33,7 @@ PYBIND11_MODULE(_core, m) {
   bind_body(m);
   bind_explain(m);
   bind_router(m);
+  bind_models(m);
   bind_events(m);
   bind_subscriber(m);
   bind_metrics(m);

@@ -1,6 +1,7 @@
 // Router: the calls on a request's path. Single ones keep the GIL, since releasing it costs more than they take, and they
 // never wait for a lock; batches and long bodies release it.
 #include "router.hpp"
+#include "warmroute/route/models.hpp"
 
 namespace warmroute::python {
 namespace {
@@ -237,6 +238,102 @@ void bind_flat(RouterClass& c) {
 }
 
 }  // namespace
+
+namespace {
+
+struct PyModelRouter {
+  explicit PyModelRouter(const py::object& of) : owner(of), router(of.cast<PyRouter*>()), models(router->router) {}
+  py::object owner;  // the models' router lives as long as they do
+  PyRouter* router;
+  ModelRouter models;
+};
+
+ModelDecision route_model(PyModelRouter& self, const py::object& prompt, NowArg now_ns, EnumArg<BodyApi> api,
+                          const py::kwargs& keywords) {
+  return with_request(*self.router, prompt, api, keywords,
+                      [&](const Request& r) { return self.models.route(r, self.router->at(now_ns)); });
+}
+
+void set_map(PyModelRouter& self, std::string_view json) {
+  const auto map = value_of(model_map_from_json(json));
+  check(self.router->released([&] { return self.models.set_map(map); }));
+}
+
+py::typing::Dict<py::str, py::typing::Dict<py::str, py::int_>> readings(const PyModelRouter& self) {
+  py::dict out;
+  for (const PoolTermsReading& r : self.models.readings()) {
+    py::dict row;
+    row["routed"] = r.routed;
+    row["over_quota"] = r.over_quota;
+    row["in_flight"] = r.in_flight;
+    row["blocked_until_ns"] = r.blocked_until.value;
+    out[py::str(r.name)] = row;
+  }
+  return py::typing::Dict<py::str, py::typing::Dict<py::str, py::int_>>(out);
+}
+
+}  // namespace
+
+void bind_models(py::module_& m) {
+  py::class_<ModelDecision>(m, "ModelDecision",
+                            "What a ModelRouter answers: a decision, and what pool and model it is of.")
+      .def_readonly("decision", &ModelDecision::decision)
+      .def_property_readonly("routed", &ModelDecision::routed)
+      .def_readonly("pool", &ModelDecision::pool, "That took it.")
+      .def_readonly("model", &ModelDecision::model, "What to ask the server for; '' = the client's own name.")
+      .def_readonly("external", &ModelDecision::external, "Its pool is somebody else's API.")
+      .def_readonly("target", &ModelDecision::target, "Which of the name's targets, then fallbacks.")
+      .def_readonly("refused", &ModelDecision::refused, "Targets before it that could not take it.")
+      .def_readonly("forbidden", &ModelDecision::forbidden, "Targets that its class may not use.");
+  py::class_<PyModelRouter>(
+      m, "ModelRouter",
+      "Which pool serves a model name: aliases with weighted targets and ordered fallbacks, external APIs by quota and "
+      "price,\n"
+      "classes that may never leave. In front of a Router; end its requests here, so that quotas get the truth.")
+      .def(py::init([](const py::object& router, std::string_view json) {
+             if (!py::isinstance<PyRouter>(router)) throw py::type_error("ModelRouter takes a Router");
+             auto made = std::make_unique<PyModelRouter>(router);
+             set_map(*made, json);
+             return made;
+           }),
+           py::arg("router"), py::arg("map_json") = "{}")
+      .def("set_map", &set_map, py::arg("map_json"),
+           "Swaps the map: {\"models\": [{\"name\", \"targets\": [{\"pool\", \"model\", \"weight\"}], \"fallbacks\", "
+           "\"choice\"}],\n"
+           "\"pools\": [{\"name\", \"external\", \"requests_per_minute\", \"tokens_per_minute\", \"max_in_flight\", "
+           "\"input_price\", ...}],\n"
+           "\"classes\": [{\"class_id\", \"may_leave\"}]}; prices are USD per million tokens.\n\n"
+           "errors: Error invalid_json, invalid_argument (every fault with its path); nothing changes then.")
+      .def("route", &route_model, py::keep_alive<0, 1>(), py::arg("prompt"), py::arg("now_ns") = kNone,
+           py::arg_v("api", EnumArg<BodyApi>{}, "'chat'"),
+           "As Router.route, with a ModelDecision. Verdicts beyond: no_permitted_pool, saturated (over a quota).")
+      .def(
+          "first_token",
+          [](PyModelRouter& self, const ModelDecision& d, NowArg now_ns) {
+            return self.models.first_token(d.ticket, self.router->at(now_ns));
+          },
+          py::arg("decision"), py::arg("now_ns") = kNone)
+      .def(
+          "finish",
+          [](PyModelRouter& self, const ModelDecision& d, NowArg now_ns, NowArg input_tokens, NowArg cached_tokens,
+             NowArg output_tokens) {
+            const UsageCounts usage{input_tokens.value_or(kUnknown), cached_tokens.value_or(kUnknown),
+                                    output_tokens.value_or(kUnknown)};
+            return self.models.finish(d.ticket, usage, self.router->at(now_ns));
+          },
+          py::arg("decision"), py::arg("now_ns") = kNone, py::kw_only(), py::arg("input_tokens") = kNone,
+          py::arg("cached_tokens") = kNone, py::arg("output_tokens") = kNone, "As Router.finish.")
+      .def(
+          "fail",
+          [](PyModelRouter& self, const ModelDecision& d, EnumArg<Outcome> outcome, NowArg now_ns,
+             std::int64_t retry_after_ns) {
+            return self.models.fail(d.ticket, outcome, self.router->at(now_ns), Nanos{retry_after_ns});
+          },
+          py::arg("decision"), py::arg_v("outcome", EnumArg<Outcome>{Outcome::cancelled}, "'cancelled'"),
+          py::arg("now_ns") = kNone, py::kw_only(), py::arg("retry_after_ns") = 0,
+          "As Router.fail. retry_after_ns: as the server said; its pool is left alone for so long.")
+      .def("readings", &readings, "Of pools with terms: routed, over_quota, in_flight, blocked_until_ns.");
+}
 
 void bind_routing(RouterClass& c) {
   bind_flat(c);

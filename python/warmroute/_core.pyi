@@ -9,7 +9,7 @@ import enum
 import numpy
 import numpy.typing
 import typing
-__all__ = ['Algorithm', 'AnswerApi', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'CalendarUnit', 'Code', 'Cost', 'CostLine', 'CostSource', 'DYNAMO_HASH_SEED', 'Decision', 'EngineCounters', 'EngineMetrics', 'Explanation', 'GatewayRing', 'HangupDrain', 'HangupMode', 'HashRing', 'Health', 'Isolation', 'Journal', 'JournalFull', 'JournalKind', 'JournalReader', 'JournalSync', 'KeyDigestKind', 'KeyGrant', 'KeySet', 'KeyVerdict', 'KvNoticeKind', 'KvResync', 'KvSocket', 'KvSource', 'KvSourceState', 'KvSubscriber', 'Ledger', 'LimitDecision', 'LimitKind', 'LimitLeft', 'LimitOutcome', 'LimitProgress', 'LimitUnit', 'Limits', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'Meter', 'MetricsPoller', 'Movement', 'OrphanCharge', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PrefixUnit', 'PriceMeter', 'PriceTable', 'PriceTier', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SlotSpec', 'SpillOrder', 'StaleKeys', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'TokenEstimate', 'TokenEstimator', 'USAGE_ANOMALIES', 'Usage', 'UsageAsk', 'UsageChunkFilter', 'UsageReport', 'UsageSource', 'Verdict', 'api_for_path', 'ask_for_usage', 'block_seed', 'builtin_engine_tables', 'canonical_prompt', 'digest_of_key', 'estimate_missing', 'focus_header', 'has_zmq', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'read_usage', 'record_focus_rows', 'record_json_line', 'replica_generation', 'replica_slot', 'sequence_hashes', 'usd']
+__all__ = ['Algorithm', 'AnswerApi', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'CalendarUnit', 'Code', 'Cost', 'CostLine', 'CostSource', 'DYNAMO_HASH_SEED', 'Decision', 'EngineCounters', 'EngineMetrics', 'Explanation', 'GatewayRing', 'HangupDrain', 'HangupMode', 'HashRing', 'Health', 'Isolation', 'Journal', 'JournalFull', 'JournalKind', 'JournalReader', 'JournalSync', 'KeyDigestKind', 'KeyGrant', 'KeySet', 'KeyVerdict', 'KvNoticeKind', 'KvResync', 'KvSocket', 'KvSource', 'KvSourceState', 'KvSubscriber', 'Ledger', 'LimitDecision', 'LimitKind', 'LimitLeft', 'LimitOutcome', 'LimitProgress', 'LimitUnit', 'Limits', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'Meter', 'MetricsPoller', 'ModelDecision', 'ModelRouter', 'Movement', 'OrphanCharge', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PrefixUnit', 'PriceMeter', 'PriceTable', 'PriceTier', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SlotSpec', 'SpillOrder', 'StaleKeys', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'TokenEstimate', 'TokenEstimator', 'USAGE_ANOMALIES', 'Usage', 'UsageAsk', 'UsageChunkFilter', 'UsageReport', 'UsageSource', 'Verdict', 'api_for_path', 'ask_for_usage', 'block_seed', 'builtin_engine_tables', 'canonical_prompt', 'digest_of_key', 'estimate_missing', 'focus_header', 'has_zmq', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'read_usage', 'record_focus_rows', 'record_json_line', 'replica_generation', 'replica_slot', 'sequence_hashes', 'usd']
 class Algorithm(enum.IntEnum):
     """
     How a replica is picked. `cost` is the default; the others are baselines and ways out.
@@ -1276,6 +1276,79 @@ class Router:
     def policy(self) -> Policy:
         """
         The policy in force.
+        """
+class ModelDecision:
+    """
+    What a ModelRouter answers: a decision, and what pool and model it is of.
+    """
+    @property
+    def decision(self) -> Decision:
+        ...
+    @property
+    def external(self) -> bool:
+        """
+        Its pool is somebody else's API.
+        """
+    @property
+    def forbidden(self) -> int:
+        """
+        Targets that its class may not use.
+        """
+    @property
+    def model(self) -> str:
+        """
+        What to ask the server for; '' = the client's own name.
+        """
+    @property
+    def pool(self) -> str:
+        """
+        That took it.
+        """
+    @property
+    def refused(self) -> int:
+        """
+        Targets before it that could not take it.
+        """
+    @property
+    def routed(self) -> bool:
+        ...
+    @property
+    def target(self) -> int:
+        """
+        Which of the name's targets, then fallbacks.
+        """
+class ModelRouter:
+    """
+    Which pool serves a model name: aliases with weighted targets and ordered fallbacks, external APIs by quota and price,
+    classes that may never leave. In front of a Router; end its requests here, so that quotas get the truth.
+    """
+    def __init__(self, router: typing.Any, map_json: str = '{}') -> None:
+        ...
+    def fail(self, decision: ModelDecision, outcome: Outcome | str = 'cancelled', now_ns: typing.SupportsIndex | None = None, *, retry_after_ns: typing.SupportsIndex = 0) -> bool:
+        """
+        As Router.fail. retry_after_ns: as the server said; its pool is left alone for so long.
+        """
+    def finish(self, decision: ModelDecision, now_ns: typing.SupportsIndex | None = None, *, input_tokens: typing.SupportsIndex | None = None, cached_tokens: typing.SupportsIndex | None = None, output_tokens: typing.SupportsIndex | None = None) -> bool:
+        """
+        As Router.finish.
+        """
+    def first_token(self, decision: ModelDecision, now_ns: typing.SupportsIndex | None = None) -> bool:
+        ...
+    def readings(self) -> dict[str, dict[str, int]]:
+        """
+        Of pools with terms: routed, over_quota, in_flight, blocked_until_ns.
+        """
+    def route(self, prompt: typing.Any, now_ns: typing.SupportsIndex | None = None, api: BodyApi | str = 'chat', **kwargs: typing.Any) -> ModelDecision:
+        """
+        As Router.route, with a ModelDecision. Verdicts beyond: no_permitted_pool, saturated (over a quota).
+        """
+    def set_map(self, map_json: str) -> None:
+        """
+        Swaps the map: {"models": [{"name", "targets": [{"pool", "model", "weight"}], "fallbacks", "choice"}],
+        "pools": [{"name", "external", "requests_per_minute", "tokens_per_minute", "max_in_flight", "input_price", ...}],
+        "classes": [{"class_id", "may_leave"}]}; prices are USD per million tokens.
+
+        errors: Error invalid_json, invalid_argument (every fault with its path); nothing changes then.
         """
 class KvSource:
     """

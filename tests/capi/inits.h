@@ -21,6 +21,7 @@ uint32_t FUNCTION(void) {
   const wr_body_options options = WR_BODY_OPTIONS_INIT;
   const wr_body body = WR_BODY_INIT;
   const wr_decision decision = WR_DECISION_INIT;
+  const wr_model_choice choice = WR_MODEL_CHOICE_INIT;
   const wr_usage usage = WR_USAGE_INIT;
   const wr_statistics all = WR_STATISTICS_INIT;
   const wr_replica_statistics replica = WR_REPLICA_STATISTICS_INIT;
@@ -80,5 +81,5 @@ uint32_t FUNCTION(void) {
          u_limit_decision.struct_size + u_limits_options.struct_size + u_limits_statistics.struct_size +
          u_usage_event.struct_size + u_journal_options.struct_size + (u_journal_cursor.segment != 0) +
          u_journal_statistics.struct_size + u_journal_record.struct_size + u_ledger_options.struct_size +
-         u_ledger_row.struct_size;
+         u_ledger_row.struct_size + choice.struct_size;
 }

@@ -176,6 +176,18 @@ AT(wr_replica_spec, slow_start_ms, 192);
 AT(wr_replica_spec, slow_start_permille, 196);
 AT(wr_replica_spec, reserved, 200);
 
+SIZE(wr_model_choice, 80);
+AT(wr_model_choice, struct_size, 0);
+AT(wr_model_choice, external, 4);
+AT(wr_model_choice, target, 8);
+AT(wr_model_choice, refused, 12);
+AT(wr_model_choice, forbidden, 16);
+AT(wr_model_choice, ticket_pool, 20);
+AT(wr_model_choice, ticket_tokens, 24);
+AT(wr_model_choice, pool, 32);
+AT(wr_model_choice, model, 48);
+AT(wr_model_choice, reserved, 64);
+
 SIZE(wr_prefix_counters, 48);
 AT(wr_prefix_counters, struct_size, 0);
 AT(wr_prefix_counters, in_blocks, 4);

@@ -128,7 +128,7 @@ class ModelRouter {
 
   /// Hot. cost: the Router's, per target that is tried; with TargetChoice::cheapest a peek more per target.
   /// Verdicts beyond the Router's: no_permitted_pool (every target is forbidden to its class), saturated with retry_after (the rest is over
-  /// its quota). Where targets fail for different reasons, the first one's counts.
+  /// its quota). Where targets fail for different reasons: saturated, which time heals, else the first one's.
   ModelDecision route(const Request& request, Nanos now);
   bool first_token(const ModelTicket& ticket, Nanos now);
   bool finish(const ModelTicket& ticket, const UsageCounts& usage, Nanos now);
@@ -156,6 +156,8 @@ class ModelRouter {
 /// "pools": [{"name", "external", "requests_per_minute", ...}], "classes": [{"class_id", "may_leave"}], ...}. Needs warmroute::warmroute.
 /// errors: invalid_argument, every fault with its path; unknown members are faults.
 Result<ModelMap> model_map_from_json(std::string_view json);
+/// returns: [{"pool", "routed", "over_quota", "in_flight", "blocked_until_ns"}].
+std::string to_json(const std::vector<PoolTermsReading>& readings);
 
 }  // namespace warmroute
 

@@ -276,7 +276,7 @@ inline ModelDecision ModelRouter::try_targets(const detail::ModelView& view, con
     }
     if (tried.retry_after > Nanos{0} && (soonest == Nanos{0} || tried.retry_after < soonest))
       soonest = tried.retry_after;
-    if (!failed) first = tried;
+    if (!failed || (tried.verdict == Verdict::saturated && first.verdict != Verdict::saturated)) first = tried;
     failed = true;
     ++d.refused;
   }
