@@ -105,7 +105,8 @@ std::optional<Refusal> Account::denied(const LimitDecision& decision) const {
   return refusal;
 }
 
-Status Account::begin(std::string_view replica) {
+Status Account::begin(std::string_view replica, const MeterProfile& profile) {
+  meter_options_.profile = profile;
   meter_.reset(meter_options_);
   charged_events_ = 0;
   if (!admitted_ || open_) return {};

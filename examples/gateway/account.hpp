@@ -39,7 +39,7 @@ class Account {
   /// returns: 400, 402 or 403, 429, 503.
   std::optional<Refusal> admit(const Request& request);
   /// Before an attempt leaves. errors: io: the journal takes no record and the policy is to refuse.
-  Status begin(std::string_view replica);
+  Status begin(std::string_view replica, const MeterProfile& profile);
 
   struct Fed {
     bool first_token = false;  ///< it ended in these bytes

@@ -13,6 +13,7 @@
 #include "warmroute/replica/replica.hpp"
 #include "warmroute/result.hpp"
 #include "warmroute/route/policy.hpp"
+#include "warmroute/usage/meter.hpp"
 
 namespace warmroute::gateway {
 
@@ -26,6 +27,7 @@ struct ReplicaConfig {
   std::string replay;   ///< where its engine answers for past ones; empty = a gap clears what is known of its cache
   std::string metrics;  ///< URL of its metrics page; empty = /metrics at its address
   std::string engine;   ///< whose names are on that page; empty = the common one
+  MeterProfile meter;   ///< facts about its answers that they do not tell
   std::optional<bool> unified;  ///< of an engine with slots; unset: off where their number is given
 };
 

@@ -52,7 +52,8 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::send_and_read_head(const U
       if (error) co_return not_connected(error);
     }
     if (client_.gone()) co_return cancelled();
-    if (const auto begun = account_.begin(upstream.name); !begun) {  // the record comes first: else nothing leaves
+    if (const auto begun = account_.begin(upstream.name, upstream.meter);
+        !begun) {  // the record comes first: else nothing leaves
       Failure failure{
           {Outcome::cancelled, false, Nanos{0}, "the journal takes no records"}, 503, "journal_unavailable"};
       co_return failure;

@@ -27,6 +27,7 @@ Status Fleet::add_all() {
     upstream->name = replica.spec.name;
     upstream->host = replica.host;
     upstream->port = replica.port;
+    upstream->meter = replica.meter;
     upstream->reports = !replica.events.empty();
     if (replica.ranked) upstream->dp_rank = replica.spec.dp_rank;
     upstreams_.push_back(std::move(upstream));

@@ -34,6 +34,7 @@ struct Upstream {
   std::string name, host;
   std::uint16_t port = 0;
   std::optional<std::uint32_t> dp_rank;  ///< told to the model server where the configuration names it
+  MeterProfile meter;                    ///< of its answers
   bool reports = false;                  ///< its engine publishes KV events
 
   bool down = false;

@@ -256,6 +256,24 @@ TEST(GatewayBooks, ForwardAndReadTheWordsOfEveryApi) {
   EXPECT_BOOKS_CLOSED(rig);
 }
 
+TEST(GatewayBooks, BelieveWhatIsKnownOfAModelServerMoreThanItsApi) {
+  // vLLM once put the whole prompt into Anthropic's input_tokens, which has the uncached part alone.
+  FakeServer server([](FakeCall& c) {
+    c.answer(200, R"({"type":"message","id":"msg_1","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn",)"
+                  R"("usage":{"input_tokens":50,"cache_read_input_tokens":40,"output_tokens":2}})");
+  });
+  Books books;
+  books.add_key("alice", "");
+  books.publish();
+  auto config = books.config({server.port()});
+  config.replicas[0].meter.input_includes_cache = Belief::yes;
+  Rig rig(std::move(config));
+  EXPECT_EQ(call(rig.port(), "POST", "/v1/messages", ask("x", 5), Books::bearer("alice")).status, 200u);
+  EXPECT_EQ(usage_of(rig.port(), "", "\"total\"", "input_tokens"), 50);
+  EXPECT_EQ(usage_of(rig.port(), "", "\"total\"", "cached_input_tokens"), 40);
+  EXPECT_BOOKS_CLOSED(rig);
+}
+
 // ---------------------------------------------------------------- every way to end
 
 TEST(GatewayBooks, AreClosedOnceWhateverHappensUpstream) {
