@@ -15,7 +15,10 @@ ABSL_FLAG(std::string, url, "http://127.0.0.1:8080", "base URL of the server");
 ABSL_FLAG(std::string, model, "toy-70b", "model to ask for");
 ABSL_FLAG(std::string, scenario, "trace",
           "trace: open loop from --trace; agents: closed loop behind one system prompt");
-ABSL_FLAG(std::string, trace, "", "Mooncake-format trace, JSON lines, plain or gzip");
+ABSL_FLAG(std::string, trace, "", "a trace of a public form, plain or gzip");
+ABSL_FLAG(std::string, format, "automatic",
+          "its form: mooncake, qwen, burstgpt, azure, ragpulse, weka; automatic: by its first line");
+ABSL_FLAG(double, conversation_gap, 10, "weka: so many seconds from one conversation's start to the next one's");
 ABSL_FLAG(std::uint64_t, limit, 0, "take the first n records; 0: all");
 ABSL_FLAG(double, time_scale, 1.0, "simulated seconds per real second, as given to the engines");
 ABSL_FLAG(double, load, 0.0,
@@ -72,7 +75,12 @@ int compare(const std::vector<std::string>& files) {
 Result<std::vector<trace::TraceRecord>> schedule() {
   const std::string path = absl::GetFlag(FLAGS_trace);
   if (path.empty()) return Error{Code::invalid_argument, "--trace is missing", kNoOffset};
-  auto records = trace::read_mooncake_trace(path, absl::GetFlag(FLAGS_limit));
+  trace::TraceOptions reading;
+  const auto format = trace::trace_format_from_name(absl::GetFlag(FLAGS_format));
+  if (!format) return Error{Code::invalid_argument, "--format names no known form; see --help", kNoOffset};
+  reading.format = *format;
+  reading.conversation_gap_us = static_cast<std::int64_t>(absl::GetFlag(FLAGS_conversation_gap) * 1e6);
+  auto records = trace::read_trace(path, absl::GetFlag(FLAGS_limit), {}, reading);
   if (!records) return records.error();
   if (records->empty()) return Error{Code::invalid_argument, path + " holds no records", kNoOffset};
   trace::spread_arrivals(*records);

@@ -29,12 +29,11 @@ std::string trace_prompt(const trace::TraceRecord& record, std::size_t index, st
   text.reserve(static_cast<std::size_t>(record.input_tokens) * 4);
   const std::uint64_t offset = salt << 40;
   const auto whole =
-      std::min(static_cast<std::int64_t>(record.blocks.size()), record.input_tokens / trace::kMooncakeBlockTokens);
+      std::min(static_cast<std::int64_t>(record.blocks.size()), record.input_tokens / record.block_tokens);
   for (std::int64_t i = 0; i < whole; ++i) {
-    append_words(text, TextKind::block, record.blocks[static_cast<std::size_t>(i)] + offset,
-                 trace::kMooncakeBlockTokens);
+    append_words(text, TextKind::block, record.blocks[static_cast<std::size_t>(i)] + offset, record.block_tokens);
   }
-  append_words(text, TextKind::unique, index + offset, record.input_tokens - whole * trace::kMooncakeBlockTokens);
+  append_words(text, TextKind::unique, index + offset, record.input_tokens - whole * record.block_tokens);
   return text;
 }
 

@@ -19,7 +19,9 @@ class Workloads {
 
   Status read() {
     if (setup_.kind != Kind::trace) return {};
-    auto records = trace::read_mooncake_trace(setup_.trace, setup_.limit);
+    trace::TraceOptions reading;
+    reading.format = setup_.format;
+    auto records = trace::read_trace(setup_.trace, setup_.limit, {}, reading);
     if (!records) return records.error();
     base_ = trace::open_loop(std::move(*records));
     if (base_.requests.empty()) return Error{Code::invalid_argument, setup_.trace + " holds no records", kNoOffset};

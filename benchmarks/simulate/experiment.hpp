@@ -16,7 +16,8 @@ enum class Kind { trace, agents, hot };
 struct Setup {
   Kind kind = Kind::trace;
   std::string trace;
-  std::size_t limit = 0;       ///< records, or conversations
+  trace::TraceFormat format = trace::TraceFormat::automatic;  ///< of that file
+  std::size_t limit = 0;                                      ///< records, or conversations
   std::int64_t jitter_us = 0;  ///< arrivals of a trace come up to so much later, drawn by the seed
   trace::AgentTraceOptions agents;
   trace::HotPrefixOptions hot;

@@ -12,9 +12,11 @@
 #include "warmroute/route/policy_json.hpp"
 
 ABSL_FLAG(std::string, workload, "trace",
-          "trace: open loop from a Mooncake-format --trace; agents: closed loops from a kv-cache-tester --trace; hot: "
-          "agents behind one system prompt");
-ABSL_FLAG(std::string, trace, "", "the file, JSON lines, plain or gzip");
+          "trace: open loop from a --trace, or closed loops where it holds conversations (weka); agents: the latter "
+          "alone; hot: agents behind one system prompt");
+ABSL_FLAG(std::string, trace, "", "a trace of a public form, plain or gzip");
+ABSL_FLAG(std::string, format, "automatic",
+          "its form: mooncake, qwen, burstgpt, azure, ragpulse, weka; automatic: by its first line");
 ABSL_FLAG(std::uint64_t, limit, 0, "take the first n records, or conversations; 0: all");
 ABSL_FLAG(std::string, profile, "70b-8xh100", "hardware of the replicas; \"list\" shows all");
 ABSL_FLAG(std::string, replicas, "8", "one or several numbers");
@@ -142,6 +144,17 @@ Status set_workload(Setup& setup) {
                  "--trace is missing. The conversation trace is FAST25-release/traces/conversation_trace.jsonl of "
                  "github.com/kvcache-ai/Mooncake",
                  kNoOffset};
+  if (setup.kind == Kind::trace) {
+    const auto format = trace::trace_format_from_name(absl::GetFlag(FLAGS_format));
+    if (!format) return Error{Code::invalid_argument, "--format names no known form; see --help", kNoOffset};
+    setup.format = *format;
+    if (setup.format == trace::TraceFormat::automatic) {
+      const auto detected = trace::detect_trace_format_of_file(setup.trace);
+      if (!detected) return detected.error();
+      setup.format = *detected;
+    }
+    if (setup.format == trace::TraceFormat::weka) setup.kind = Kind::agents;
+  }
   setup.limit = absl::GetFlag(FLAGS_limit);
   setup.jitter_us = micros(absl::GetFlag(FLAGS_jitter_ms) / 1e3);
   setup.agents.conversations_per_second = absl::GetFlag(FLAGS_rate);

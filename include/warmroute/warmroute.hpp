@@ -70,6 +70,7 @@
 #include "warmroute/trace/replica_model.hpp"
 #include "warmroute/trace/sample.hpp"
 #include "warmroute/trace/trace.hpp"
+#include "warmroute/trace/trace_writer.hpp"
 #include "warmroute/types.hpp"
 #include "warmroute/usage/journal.hpp"
 #include "warmroute/usage/keys.hpp"

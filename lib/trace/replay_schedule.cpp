@@ -51,12 +51,13 @@ PrefixBound prefix_bound(std::span<const TraceRecord> records, std::int64_t bloc
   PrefixBound bound;
   for (const TraceRecord& record : records) {
     bound.input_tokens += record.input_tokens;
-    const auto whole = std::min(static_cast<std::int64_t>(record.blocks.size()), record.input_tokens / block_tokens);
-    const auto matchable = std::min(whole, (record.input_tokens - 1) / block_tokens);
+    const std::int64_t size = block_tokens > 0 ? block_tokens : record.block_tokens;
+    const auto whole = std::min(static_cast<std::int64_t>(record.blocks.size()), record.input_tokens / size);
+    const auto matchable = std::min(whole, (record.input_tokens - 1) / size);
     bool leading = true;
     for (std::int64_t i = 0; i < whole; ++i) {
       leading = !seen.insert(record.blocks[static_cast<std::size_t>(i)]).second && leading;
-      if (leading && i < matchable) bound.hit_tokens += block_tokens;
+      if (leading && i < matchable) bound.hit_tokens += size;
     }
   }
   bound.distinct_blocks = static_cast<std::int64_t>(seen.size());

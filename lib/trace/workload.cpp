@@ -14,6 +14,7 @@ bool Workload::closed_loop() const noexcept {
 
 Workload open_loop(std::vector<TraceRecord> records, std::int64_t block_tokens) {
   spread_arrivals(records);
+  if (block_tokens <= 0) block_tokens = records.empty() ? kMooncakeBlockTokens : records.front().block_tokens;
   Workload workload;
   workload.block_tokens = block_tokens;
   absl::flat_hash_map<std::uint64_t, std::uint64_t> dense;

@@ -37,6 +37,10 @@ def main():
             continue
         for line in open(name, encoding="utf-8"):
             case = json.loads(line)
+            if "trace" in case:  # a few lines of a trace, as they are
+                (folder / f"{pathlib.Path(name).stem}_{count}").write_bytes(case["trace"].encode())
+                count += 1
+                continue
             if "hex" in case:
                 (folder / f"{pathlib.Path(name).stem}_{count}").write_bytes(bytes.fromhex(case["hex"]))
                 count += 1

@@ -48,8 +48,9 @@ struct Workload {
   [[nodiscard]] bool closed_loop() const noexcept;
 };
 
-/// Records of a trace at their own times, spread inside equal timestamps (spread_arrivals).
-[[nodiscard]] Workload open_loop(std::vector<TraceRecord> records, std::int64_t block_tokens = kMooncakeBlockTokens);
+/// Records of a trace at their own times, spread inside equal timestamps (spread_arrivals). `block_tokens` 0: what the
+/// first record's blocks have. Whom they wait for is passed over.
+[[nodiscard]] Workload open_loop(std::vector<TraceRecord> records, std::int64_t block_tokens = 0);
 
 /// By how much, in permille, arrivals must be sped up for a load: see speed_permille_for_load.
 [[nodiscard]] std::int64_t speed_permille_for_load(const Workload& workload, const HardwareProfile& hardware,
@@ -66,10 +67,9 @@ struct AgentTraceOptions {
   std::size_t limit = 0;                   ///< take the first n conversations; 0: all
   std::size_t repeats = 1;                 ///< how often the set is played; each time with blocks of its own
 };
-/// Reads JSON lines, plain or gzip, one conversation a line: {"block_size", "tool_tokens", "system_tokens", "requests":
-/// [[t, input, output, api_time, think_time, [first_id, count, ...]], {"sub": [...]}, ...]}.
+/// Reads the weka form (TraceReader), plain or gzip, one conversation a line.
 /// A sub-agent is a chain of its own that starts when the turn before it ends; its parent does not wait for it.
-/// errors: io, invalid_json, wrong_type, missing_field, value_out_of_range; the message names the line.
+/// errors: those of TraceReader; value_out_of_range where block sizes differ.
 [[nodiscard]] Result<Workload> read_agent_trace(const std::string& path, const AgentTraceOptions& options);
 
 /// Agents behind one system prompt: the hot prefix. Turn 1 adds 256..1,023 tokens, later ones the previous output and
