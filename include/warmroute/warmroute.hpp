@@ -67,6 +67,8 @@
 #include "warmroute/route/replica_cache.hpp"
 #include "warmroute/route/request.hpp"
 #include "warmroute/route/router.hpp"
+#include "warmroute/trace/decision_log.hpp"
+#include "warmroute/trace/decision_recorder.hpp"
 #include "warmroute/trace/replica_model.hpp"
 #include "warmroute/trace/sample.hpp"
 #include "warmroute/trace/trace.hpp"
