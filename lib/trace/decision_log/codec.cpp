@@ -1,5 +1,7 @@
 #include "trace/decision_log/codec.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -68,6 +70,12 @@ class Source {
   std::int64_t whole() noexcept {
     const std::uint64_t value = number();
     return static_cast<std::int64_t>(value >> 1 ^ (~(value & 1) + 1));
+  }
+  /// A count that can be added to others.
+  std::int64_t tokens() noexcept {
+    constexpr std::int64_t kMost = std::int64_t{1} << 60;
+    const std::int64_t value = whole();
+    return value >= -kMost && value <= kMost ? value : static_cast<std::int64_t>(fail());
   }
   std::uint64_t fixed(std::size_t size = 8) noexcept {
     if (bytes_.size() < size) return fail();
@@ -213,7 +221,7 @@ void read_decision(Source& in, const LoggedRequest& request, Decision& d) {
   for (std::size_t i = 0; i < d.fallback_count; ++i) d.fallback_ids[i] = in.id();
   d.ticket = Ticket{in.number()};
   d.input_tokens = Tokens{in.whole()};
-  for (Tokens& cached : d.cached_tokens) cached = Tokens{in.whole()};
+  for (Tokens& cached : d.cached_tokens) cached = Tokens{in.tokens()};
   d.best_cached_tokens = Tokens{in.whole()};
   d.expected_wait = Nanos{in.whole()};
   d.expected_prefill = Nanos{in.whole()};
@@ -367,6 +375,16 @@ std::string_view decision_call_name(DecisionCall call) noexcept {
                                                                     "restore_cached"};
   const auto i = static_cast<std::size_t>(call);
   return i < kNames.size() ? kNames[i] : "unknown";
+}
+
+bool same_decision(const Decision& a, const Decision& b) noexcept {
+  return a.verdict == b.verdict && a.reason == b.reason && a.replica == b.replica &&
+         a.prefill_replica == b.prefill_replica && a.fallback_count == b.fallback_count &&
+         std::equal(a.fallbacks().begin(), a.fallbacks().end(), b.fallbacks().begin()) && a.ticket == b.ticket &&
+         a.input_tokens == b.input_tokens && a.cached_tokens == b.cached_tokens &&
+         a.best_cached_tokens == b.best_cached_tokens && a.expected_wait == b.expected_wait &&
+         a.expected_prefill == b.expected_prefill && a.retry_after == b.retry_after && a.class_id == b.class_id &&
+         a.priority == b.priority;
 }
 
 void append_head(const DecisionLogHead& head, std::string& out) {

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -151,16 +150,6 @@ class Replayer {
 };
 
 }  // namespace
-
-bool same_decision(const Decision& a, const Decision& b) noexcept {
-  return a.verdict == b.verdict && a.reason == b.reason && a.replica == b.replica &&
-         a.prefill_replica == b.prefill_replica && a.fallback_count == b.fallback_count &&
-         std::equal(a.fallbacks().begin(), a.fallbacks().end(), b.fallbacks().begin()) && a.ticket == b.ticket &&
-         a.input_tokens == b.input_tokens && a.cached_tokens == b.cached_tokens &&
-         a.best_cached_tokens == b.best_cached_tokens && a.expected_wait == b.expected_wait &&
-         a.expected_prefill == b.expected_prefill && a.retry_after == b.retry_after && a.class_id == b.class_id &&
-         a.priority == b.priority;
-}
 
 Result<DecisionReplay> replay_decisions(DecisionLogReader& log, const DecisionReplayOptions& options) {
   Replayer replayer(log.router_options(), options);
