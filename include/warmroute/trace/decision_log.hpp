@@ -40,8 +40,9 @@ enum class DecisionCall : std::uint8_t {
   fail = 16,
   advance = 17,
   restore_cached = 18,
+  drain = 19,
 };
-inline constexpr std::size_t kDecisionCallCount = 19;
+inline constexpr std::size_t kDecisionCallCount = 20;
 [[nodiscard]] std::string_view decision_call_name(DecisionCall call) noexcept;
 
 /// What `route` was asked, its strings owned.
@@ -59,6 +60,7 @@ struct LoggedRequest {
   std::int32_t priority = 0;
   Nanos deadline{0};
   bool stream = false;
+  bool exact_pool = false;
   std::vector<ReplicaId> excluded;
   ReplicaId pinned = kNoReplica;
 };
@@ -82,7 +84,8 @@ struct DecisionRecord {
   std::vector<BlockHash> blocks;  ///< keyed; of route: the prompt's
   std::string text;               ///< set_policy: its JSON; clear_shared_store: the pool; restore_cached: the body
   std::uint64_t policy_digest = 0;
-  Nanos away{0};
+  Nanos away{0};   ///< restore_cached
+  Nanos until{0};  ///< drain
   LoggedRequest request;
   UsageCounts usage;
   Outcome outcome = Outcome::finished;

@@ -57,6 +57,7 @@ class DecisionRecorder {
   Result<ReplicaId> add_replica(ReplicaSpec spec, Nanos now);
   Status remove_replica(ReplicaId id, Nanos now);
   Status set_health(ReplicaId id, Health health, std::string_view reason, Nanos now);
+  Status drain(ReplicaId id, Nanos until, Nanos now);
   Status update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now);
   Status clear_cache(ReplicaId id, Nanos now);
   Status signal(ReplicaId id, Signal kind, double value, Nanos now);

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
-#include <utility>
 
+#include "trace/decision_log/bytes.hpp"
 #include "warmroute/detail/xxh3.hpp"
 
 namespace warmroute::trace {
@@ -15,122 +13,19 @@ constexpr std::string_view kMagic = "WRDECLOG";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::size_t kCheckBytes = 4;
 
-void put(std::string& out, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-  out += static_cast<char>(value);
-}
-void put_signed(std::string& out, std::int64_t value) {
-  put(out, static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63));
-}
-void put_fixed(std::string& out, std::uint64_t value, std::size_t bytes = 8) {
-  for (std::size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
-}
-void put_real(std::string& out, double value) { put_fixed(out, std::bit_cast<std::uint64_t>(value)); }
-void put_text(std::string& out, std::string_view text) {
-  put(out, text.size());
-  out += text;
-}
-void put_id(std::string& out, ReplicaId id) {
-  put(out, id.slot);
-  put(out, id.generation);
-}
-template <class Hash>
-void put_hashes(std::string& out, const std::vector<Hash>& hashes) {
-  put(out, hashes.size());
-  static_assert(sizeof(Hash) == 8);
-  if constexpr (std::endian::native == std::endian::little) {
-    out.append(reinterpret_cast<const char*>(hashes.data()), hashes.size() * sizeof(Hash));
-  } else {
-    for (const Hash h : hashes) put_fixed(out, static_cast<std::uint64_t>(h));
-  }
-}
+using decisions::put;
+using decisions::put_fixed;
+using decisions::put_hashes;
+using decisions::put_id;
+using decisions::put_real;
+using decisions::put_signed;
+using decisions::put_text;
+using decisions::Source;
 
 std::uint32_t check_of(std::string_view content, std::uint64_t log_number, std::uint64_t record_number) noexcept {
   const std::uint64_t seed = log_number ^ (record_number + 1) * 0x9E37'79B9'7F4A'7C15U;
   return static_cast<std::uint32_t>(XXH3_64bits_withSeed(content.data(), content.size(), seed));
 }
-
-/// Reads from the front; after a fault everything reads as nothing.
-class Source {
- public:
-  explicit Source(std::string_view bytes) : bytes_(bytes) {}
-
-  std::uint64_t number() noexcept {
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (bytes_.empty()) return fail();
-      const auto byte = static_cast<unsigned char>(bytes_.front());
-      bytes_.remove_prefix(1);
-      if (shift == 63 && byte > 1) return fail();
-      value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
-      if (byte < 0x80) return value;
-    }
-    return fail();
-  }
-  std::int64_t whole() noexcept {
-    const std::uint64_t value = number();
-    return static_cast<std::int64_t>(value >> 1 ^ (~(value & 1) + 1));
-  }
-  /// A count that can be added to others.
-  std::int64_t tokens() noexcept {
-    constexpr std::int64_t kMost = std::int64_t{1} << 60;
-    const std::int64_t value = whole();
-    return value >= -kMost && value <= kMost ? value : static_cast<std::int64_t>(fail());
-  }
-  std::uint64_t fixed(std::size_t size = 8) noexcept {
-    if (bytes_.size() < size) return fail();
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < size; ++i)
-      value |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes_[i])) << (8 * i);
-    bytes_.remove_prefix(size);
-    return value;
-  }
-  double real() noexcept { return std::bit_cast<double>(fixed()); }
-  bool flag() noexcept { return below(2) != 0; }
-  /// An enum's number. `count`: how many there are.
-  std::uint64_t below(std::uint64_t count) noexcept {
-    const std::uint64_t value = number();
-    return value < count ? value : fail();
-  }
-  std::uint32_t small() noexcept { return static_cast<std::uint32_t>(below(std::uint64_t{1} << 32)); }
-  void text(std::string& out) {
-    const std::uint64_t size = number();
-    if (size > bytes_.size()) {
-      fail();
-      return;
-    }
-    out.assign(bytes_.substr(0, static_cast<std::size_t>(size)));
-    bytes_.remove_prefix(static_cast<std::size_t>(size));
-  }
-  ReplicaId id() noexcept {
-    ReplicaId id;
-    id.slot = small();
-    id.generation = small();
-    return id;
-  }
-  /// returns: a count of elements of so many bytes at least that the rest can hold.
-  std::size_t count(std::size_t bytes_each) noexcept {
-    const std::uint64_t n = number();
-    return static_cast<std::size_t>(n <= bytes_.size() / bytes_each ? n : fail());
-  }
-  template <class Hash>
-  void hashes(std::vector<Hash>& out) {
-    const std::size_t n = count(8);
-    out.resize(n);
-    for (Hash& h : out) h = Hash{fixed()};
-  }
-  [[nodiscard]] bool fine() const noexcept { return fine_; }
-  [[nodiscard]] std::size_t left() const noexcept { return bytes_.size(); }
-
- private:
-  std::uint64_t fail() noexcept {
-    fine_ = false;
-    bytes_ = {};
-    return 0;
-  }
-  std::string_view bytes_;
-  bool fine_ = true;
-};
 
 void put_spec(std::string& out, const ReplicaSpec& s) {
   put_text(out, s.name);
@@ -139,11 +34,13 @@ void put_spec(std::string& out, const ReplicaSpec& s) {
   put_text(out, s.ring_id);
   put(out, static_cast<std::uint64_t>(s.role));
   put_real(out, s.weight);
+  put_real(out, s.slow_start_weight);
   put(out, s.any_adapter ? 1 : 0);
   put(out, s.adapters.size());
   for (const std::string& adapter : s.adapters) put_text(out, adapter);
-  for (const std::int64_t rate : {s.rates.floor_ns, s.rates.token_ps, s.rates.pair_ps, s.rates.context_ps,
-                                  s.rates.overhead_ns, s.capacity_tokens, s.slots.ram_tokens})
+  for (const std::int64_t rate :
+       {s.rates.floor_ns, s.rates.token_ps, s.rates.pair_ps, s.rates.context_ps, s.rates.overhead_ns, s.capacity_tokens,
+        s.slots.ram_tokens, s.slow_start.value, s.drain_until.value})
     put_signed(out, rate);
   put(out, static_cast<std::uint64_t>(s.cache_kind));
   put(out, s.slots.count);
@@ -158,11 +55,13 @@ void read_spec(Source& in, ReplicaSpec& s) {
   in.text(s.ring_id);
   s.role = static_cast<Role>(in.below(3));
   s.weight = in.real();
+  s.slow_start_weight = in.real();
   s.any_adapter = in.flag();
   s.adapters.resize(in.count(1));
   for (std::string& adapter : s.adapters) in.text(adapter);
-  for (std::int64_t* rate : {&s.rates.floor_ns, &s.rates.token_ps, &s.rates.pair_ps, &s.rates.context_ps,
-                             &s.rates.overhead_ns, &s.capacity_tokens, &s.slots.ram_tokens})
+  for (std::int64_t* rate :
+       {&s.rates.floor_ns, &s.rates.token_ps, &s.rates.pair_ps, &s.rates.context_ps, &s.rates.overhead_ns,
+        &s.capacity_tokens, &s.slots.ram_tokens, &s.slow_start.value, &s.drain_until.value})
     *rate = in.whole();
   s.cache_kind = static_cast<CacheKind>(in.below(2));
   s.slots.count = in.small();
@@ -177,7 +76,7 @@ void put_request(std::string& out, const LoggedRequest& r) {
        {r.input_tokens, r.prompt_bytes, r.max_output_tokens, std::int64_t{r.priority}, r.deadline.value})
     put_signed(out, number);
   put(out, r.class_id);
-  put(out, r.stream ? 1 : 0);
+  put(out, (r.stream ? 1u : 0u) | (r.exact_pool ? 2u : 0u));
   put_id(out, r.pinned);
   put(out, r.excluded.size());
   for (const ReplicaId id : r.excluded) put_id(out, id);
@@ -190,7 +89,9 @@ void read_request(Source& in, LoggedRequest& r) {
   r.priority = static_cast<std::int32_t>(in.whole());
   r.deadline = Nanos{in.whole()};
   r.class_id = in.small();
-  r.stream = in.flag();
+  const std::uint64_t flags = in.below(4);
+  r.stream = (flags & 1) != 0;
+  r.exact_pool = (flags & 2) != 0;
   r.pinned = in.id();
   r.excluded.resize(in.count(2));
   for (ReplicaId& id : r.excluded) id = in.id();
@@ -209,9 +110,11 @@ void put_decision(std::string& out, const Decision& d) {
   for (const std::int64_t number :
        {d.best_cached_tokens.value, d.expected_wait.value, d.expected_prefill.value, d.retry_after.value})
     put_signed(out, number);
+  put(out, d.class_id);
+  put_signed(out, d.priority);
 }
 
-void read_decision(Source& in, const LoggedRequest& request, Decision& d) {
+void read_decision(Source& in, Decision& d) {
   d = {};
   d.verdict = static_cast<Verdict>(in.below(9));
   d.reason = static_cast<Reason>(in.below(kReasonCount));
@@ -226,9 +129,8 @@ void read_decision(Source& in, const LoggedRequest& request, Decision& d) {
   d.expected_wait = Nanos{in.whole()};
   d.expected_prefill = Nanos{in.whole()};
   d.retry_after = Nanos{in.whole()};
-  if (d.verdict != Verdict::routed) return;
-  d.class_id = request.class_id;
-  d.priority = request.priority;
+  d.class_id = in.small();
+  d.priority = static_cast<std::int32_t>(in.whole());
 }
 
 // What the call was given, in one place for both directions: `Put` writes, `Take` reads.
@@ -263,6 +165,7 @@ void put_call(std::string& out, const DecisionRecord& r) {
       put_hashes(out, r.ids);
       put(out, r.count);
       break;
+    case DecisionCall::drain: put_signed(out, r.until.value); break;
     case DecisionCall::clear_shared_store: put_text(out, r.text); break;
     case DecisionCall::route:
       put_request(out, r.request);
@@ -319,11 +222,12 @@ void read_call(Source& in, DecisionRecord& r) {
       in.hashes(r.ids);
       r.count = in.number();
       break;
+    case DecisionCall::drain: r.until = Nanos{in.whole()}; break;
     case DecisionCall::clear_shared_store: in.text(r.text); break;
     case DecisionCall::route:
       read_request(in, r.request);
       in.hashes(r.blocks);
-      read_decision(in, r.request, r.decision);
+      read_decision(in, r.decision);
       break;
     case DecisionCall::finish:
       for (std::int64_t* count : {&r.usage.input_tokens, &r.usage.cached_tokens, &r.usage.output_tokens})
@@ -372,7 +276,8 @@ std::string_view decision_call_name(DecisionCall call) noexcept {
                                                                     "finish",
                                                                     "fail",
                                                                     "advance",
-                                                                    "restore_cached"};
+                                                                    "restore_cached",
+                                                                    "drain"};
   const auto i = static_cast<std::size_t>(call);
   return i < kNames.size() ? kNames[i] : "unknown";
 }

@@ -139,6 +139,7 @@ void write_request(JsonObject& to, const DecisionRecord& r, bool blocks) {
   if (q.priority != 0) to.number("priority", q.priority);
   if (q.deadline.value != 0) to.number("deadline_ns", q.deadline.value);
   if (q.stream) to.flag("stream", true);
+  if (q.exact_pool) to.flag("exact_pool", true);
   to.id("pinned", q.pinned);
   if (!q.excluded.empty()) to.count("excluded", q.excluded.size());
 }
@@ -170,6 +171,7 @@ void write_spec(JsonObject& to, const ReplicaSpec& s) {
   to.text("role", role_name(s.role));
   to.real("weight", s.weight);
   to.number("capacity_tokens", s.capacity_tokens);
+  if (s.slow_start.value != 0) to.number("slow_start_ns", s.slow_start.value);
   to.text("cache_kind", cache_kind_name(s.cache_kind));
   JsonObject rates(to.open("rates"));
   rates.number("floor_ns", s.rates.floor_ns);
@@ -208,6 +210,7 @@ void write_call(JsonObject& to, const DecisionRecord& r, bool blocks) {
       to.hashes("ids", r.ids, blocks);
       to.count("known", r.count);
       break;
+    case DecisionCall::drain: to.number("until_ns", r.until.value); break;
     case DecisionCall::clear_shared_store: to.text("pool", r.text); break;
     case DecisionCall::route:
       write_request(to, r, blocks);

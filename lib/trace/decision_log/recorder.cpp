@@ -148,6 +148,7 @@ struct DecisionRecorder::State {
     to.priority = r.priority;
     to.deadline = r.deadline;
     to.stream = r.stream;
+    to.exact_pool = r.exact_pool;
     to.excluded.assign(r.excluded.begin(), r.excluded.end());
     to.pinned = r.pinned;
     record.blocks.clear();
@@ -202,6 +203,7 @@ Request DecisionRecorder::State::request_of(const DecisionRecord& record) {
   r.priority = from.priority;
   r.deadline = from.deadline;
   r.stream = from.stream;
+  r.exact_pool = from.exact_pool;
   r.excluded = from.excluded;
   r.pinned = from.pinned;
   return r;
@@ -269,6 +271,14 @@ Status DecisionRecorder::set_health(ReplicaId id, Health health, std::string_vie
   s.start(DecisionCall::set_health, now, id);
   s.record.health = health;
   return s.finish(s.router.set_health(id, health, reason, now));
+}
+
+Status DecisionRecorder::drain(ReplicaId id, Nanos until, Nanos now) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  s.start(DecisionCall::drain, now, id);
+  s.record.until = until;
+  return s.finish(s.router.drain(id, until, now));
 }
 
 Status DecisionRecorder::update_replica(ReplicaId id, const ReplicaSpec& spec, Nanos now) {

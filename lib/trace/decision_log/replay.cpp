@@ -58,6 +58,7 @@ class Replayer {
     request.priority = from.priority;
     request.deadline = from.deadline;
     request.stream = from.stream;
+    request.exact_pool = from.exact_pool;
     request.excluded = from.excluded;
     request.pinned = from.pinned;
     const Decision d = router_.route(request, r.now);
@@ -136,6 +137,7 @@ class Replayer {
       }
       case DecisionCall::remove_replica: code = router_.remove_replica(r.replica, r.now).code(); break;
       case DecisionCall::set_health: code = router_.set_health(r.replica, r.health, "", r.now).code(); break;
+      case DecisionCall::drain: code = router_.drain(r.replica, r.until, r.now).code(); break;
       case DecisionCall::update_replica: code = router_.update_replica(r.replica, r.spec, r.now).code(); break;
       case DecisionCall::clear_cache: code = router_.clear_cache(r.replica, r.now).code(); break;
       case DecisionCall::signal: code = router_.signal(r.replica, r.signal, r.value, r.now).code(); break;
