@@ -48,8 +48,8 @@ std::string places(const DecisionReplay& r) {
                                 input_tokens, prompt_bytes, max_output_tokens, class_id, priority, deadline, stream,
                                 exact_pool, excluded, pinned] = r;
   [[maybe_unused]] const auto& [name, dp_rank, pool, ring_id, role, weight, any_adapter, adapters, labels, rates,
-                                capacity_tokens, cache_kind, slots, slow_start, slow_start_weight, health, health_reason,
-                                drain_until] = s;
+                                capacity_tokens, cache_kind, slots, slow_start, slow_start_weight, health,
+                                health_reason, drain_until] = s;
   [[maybe_unused]] const auto& [verdict, reason, fallback_count, replica, prefill_replica, fallback_ids, ticket, input,
                                 cached, best_cached, wait, prefill, retry_after, of_class, of_priority] = d;
 }

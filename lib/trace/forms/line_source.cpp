@@ -11,7 +11,7 @@ Result<gzFile> open_gz(const std::string& path, const char* mode) {
   return file;
 }
 
-Error LineSource::here(Error error) const {
+Error LineSource::here(const Error& error) const {
   std::string place = name_;
   place.append(":").append(std::to_string(number_)).append(": ").append(error.message);
   return {error.code, std::move(place), line_offset_};

@@ -34,7 +34,7 @@ class LineSource {
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   /// returns: the error with this line's place before its message.
-  [[nodiscard]] Error here(Error error) const;
+  [[nodiscard]] Error here(const Error& error) const;
 
  private:
   Result<bool> fill();
