@@ -59,6 +59,7 @@
 #include "warmroute/route/cache_export.hpp"
 #include "warmroute/route/cost.hpp"
 #include "warmroute/route/decision.hpp"
+#include "warmroute/route/disaggregate.hpp"
 #include "warmroute/route/explain.hpp"
 #include "warmroute/route/gateway_ring.hpp"
 #include "warmroute/route/models.hpp"

@@ -93,6 +93,17 @@ void requests(Page& page, const RouterStatistics& s) {
     const auto reason = static_cast<Reason>(i);
     if (is_spill(reason)) page.sample().label("reason", reason_name(reason)).value(s.reasons[i]);
   }
+  page.family("warmroute_splits_total", "counter",
+              "Routed requests of pools that can form pairs, by one replica or two and why.");
+  for (std::size_t i = 0; i < s.splits.size(); ++i) {
+    page.sample().label("split", split_name(static_cast<Split>(i))).value(s.splits[i]);
+  }
+  single(page, "warmroute_kv_transfers_total", "counter", "KV transfers of pairs that were reported as done.",
+         s.transfers_done);
+  single(page, "warmroute_kv_transfers_timed_out_total", "counter",
+         "Prefill replicas freed of KV that nobody fetched in time.", s.transfers_timed_out);
+  single(page, "warmroute_kv_transfer_seconds_total", "counter",
+         "Time from first tokens to the end of their KV transfers.", static_cast<double>(s.transfer_ns) / 1e9);
   page.family("warmroute_outcomes_total", "counter", "Requests that are over, by outcome.");
   for (std::size_t i = 0; i < s.outcomes.size(); ++i) {
     page.sample().label("outcome", outcome_name(static_cast<Outcome>(i))).value(s.outcomes[i]);

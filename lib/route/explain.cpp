@@ -39,6 +39,33 @@ std::string head(const Explanation& e) {
   return out + "\n";
 }
 
+// One part a line, its terms by name.
+std::string pair_text(const Explanation& e) {
+  const PairExplanation& x = e.pair;
+  const auto ms = [](const char* name, std::int64_t ns) {
+    return std::string(" ").append(name).append(" ").append(milliseconds_text(ns));
+  };
+  const auto prompt = [&](const PromptTerms& t) {
+    return ms("wait", t.cost.wait) + ms("prefill", t.cost.prefill) + ms("miss", t.cost.miss) +
+           ms("-hot", t.cost.rebate) + ms("stall", t.cost.stall) + ms("pushed", t.pushed) +
+           ms("-session", t.cost.session);
+  };
+  const auto decode = [&](const DecodeTerms& t) {
+    return ms("ITL", t.itl) + ms("decode", t.decode) + ms("crowded", t.crowded);
+  };
+  std::string out = "one or two replicas: ";
+  out.append(split_name(e.decision.split)).append("; times in ms\n");
+  if (!x.unified.empty()) {
+    out += "  whole on " + x.unified + ":" + prompt(x.unified_prompt) + decode(x.unified_decode) +
+           ms("cost", x.unified_total) + "\n";
+  }
+  if (!x.possible) return out;
+  out += "  prefill on " + x.prefill + ":" + prompt(x.terms.prompt) + "\n  transfer of " +
+         std::to_string(x.transferred_tokens) + " tokens:" + ms("", x.terms.transfer) + "\n  decode on " + x.decode +
+         ":" + ms("wait", x.terms.decode_wait) + decode(x.terms.decode) + ms("cost of the pair", x.terms.total) + "\n";
+  return out;
+}
+
 void append_json(std::string& out, std::string_view key, std::int64_t value) {
   out.append(",\"").append(key).append("\":").append(std::to_string(value));
 }
@@ -48,6 +75,30 @@ void append_json_ms(std::string& out, std::string_view key, std::int64_t ns) {
 void append_json(std::string& out, std::string_view key, std::string_view value) {
   out.append(",\"").append(key).append("\":");
   text::append_json_string(out, value);
+}
+
+void append_pair_json(std::string& out, const Explanation& e) {
+  const PairExplanation& x = e.pair;
+  append_json(out, "split", split_name(e.decision.split));
+  out += ",\"pair\":{\"possible\":";
+  out += x.possible ? "true" : "false";
+  append_json(out, "prefill_replica", x.prefill);
+  append_json(out, "decode_replica", x.decode);
+  append_json(out, "unified_replica", x.unified);
+  append_json(out, "transferred_tokens", x.transferred_tokens);
+  append_json_ms(out, "wait", x.terms.prompt.cost.wait);
+  append_json_ms(out, "prefill", x.terms.prompt.cost.prefill);
+  append_json_ms(out, "miss", x.terms.prompt.cost.miss);
+  append_json_ms(out, "stall", x.terms.prompt.cost.stall);
+  append_json_ms(out, "pushed", x.terms.prompt.pushed);
+  append_json_ms(out, "transfer", x.terms.transfer);
+  append_json_ms(out, "decode_wait", x.terms.decode_wait);
+  append_json_ms(out, "itl", x.terms.decode.itl);
+  append_json_ms(out, "decode", x.terms.decode.decode);
+  append_json_ms(out, "crowded", x.terms.decode.crowded);
+  append_json_ms(out, "cost", x.terms.total);
+  append_json_ms(out, "unified_cost", x.unified_total);
+  out += "}";
 }
 
 }  // namespace
@@ -73,6 +124,7 @@ std::string to_text(const Explanation& e) {
     }
     out.append(c.chosen ? " <- chosen" : " ").append(c.lost_because).append("\n");
   }
+  if (e.pairs) out += pair_text(e);
   return out;
 }
 
@@ -91,6 +143,7 @@ std::string to_json(const Explanation& e) {
   append_json_ms(out, "expected_wait", d.expected_wait.value);
   append_json_ms(out, "expected_prefill", d.expected_prefill.value);
   append_json(out, "no_match", e.no_match);
+  if (e.pairs) append_pair_json(out, e);
   out += ",\"candidates\":[";
   for (std::size_t i = 0; i < e.candidates.size(); ++i) {
     const auto& c = e.candidates[i];

@@ -20,6 +20,7 @@ using simdjson::dom::element;
 constexpr std::array<std::string_view, 2> kRingKeyNames{"prefix", "session_or_prefix"};
 constexpr std::array<std::string_view, 3> kIsolationNames{"none", "salt", "pool"};
 constexpr std::array<std::string_view, 2> kStaleNames{"ignore", "exclude"};
+constexpr std::array<std::string_view, 3> kDisaggregateNames{"never", "always", "decided"};
 
 struct Member {
   std::string_view name;
@@ -153,6 +154,20 @@ constexpr Member kMembers[]{
     {"saturation_wait_ms", "milliseconds", read_ms<&Policy::saturation_wait>, write_ms<&Policy::saturation_wait>},
     {"saturation_kv", "a number", read_double<&Policy::saturation_kv>, write_double<&Policy::saturation_kv>},
     {"shed_priority", "an integer", read_integer<&Policy::shed_priority>, write_integer<&Policy::shed_priority>},
+    {"disaggregate", "never, always or decided", read_enum<&Policy::disaggregate, kDisaggregateNames>,
+     write_enum<&Policy::disaggregate, kDisaggregateNames>},
+    {"unified_pairs", "true or false", read_bool<&Policy::unified_pairs>, write_bool<&Policy::unified_pairs>},
+    {"pair_min_tokens", "an integer", read_integer<&Policy::pair_min_tokens>, write_integer<&Policy::pair_min_tokens>},
+    {"kv_transfer_per_token_ms", "milliseconds", read_ms<&Policy::kv_transfer_per_token>,
+     write_ms<&Policy::kv_transfer_per_token>},
+    {"kv_transfer_latency_ms", "milliseconds", read_ms<&Policy::kv_transfer_latency>,
+     write_ms<&Policy::kv_transfer_latency>},
+    {"transfer_timeout_ms", "milliseconds", read_ms<&Policy::transfer_timeout>, write_ms<&Policy::transfer_timeout>},
+    {"decode_keeps_cache", "true or false", read_bool<&Policy::decode_keeps_cache>,
+     write_bool<&Policy::decode_keeps_cache>},
+    {"interference", "a number", read_double<&Policy::interference>, write_double<&Policy::interference>},
+    {"ttft_limit_ms", "milliseconds", read_ms<&Policy::ttft_limit>, write_ms<&Policy::ttft_limit>},
+    {"itl_limit_ms", "milliseconds", read_ms<&Policy::itl_limit>, write_ms<&Policy::itl_limit>},
     {"seed", "an unsigned integer", read_integer<&Policy::seed>, write_integer<&Policy::seed>},
     {"version", "an unsigned integer", read_integer<&Policy::version>, write_integer<&Policy::version>},
 };

@@ -57,7 +57,9 @@ struct ReplicaStatistics {
   std::int64_t input_tokens = 0;      ///< of requests whose prefill ended there
   std::int64_t matched_tokens = 0;    ///< of those, believed to be in its cache when they were routed
   PrefixGains engine_prefix{};        ///< the same as its engine counts it, requests of others included
-  double slowness = 1;  ///< learned: 2 takes twice as long as replicas of equal declared rates; used from 1.17 on
+  Role role = Role::unified;
+  double prefill_share = 0;  ///< of its time of late, by the work booked there; where pairs can be formed
+  double slowness = 1;       ///< learned: 2 takes twice as long as replicas of equal declared rates; used from 1.17 on
 };
 
 /// One kind of hardware in a pool: replicas of equal declared rates.
@@ -86,10 +88,14 @@ struct RouterStatistics {
   std::array<std::uint64_t, 9> verdicts{};            ///< by Verdict
   std::array<std::uint64_t, kReasonCount> reasons{};  ///< of routed requests, by Reason
   std::array<std::uint64_t, kOutcomeCount> outcomes{};
-  std::uint64_t late_calls = 0;          ///< tickets that were already over, or never were
-  std::uint64_t placements_dropped = 0;  ///< the placement queue was full
-  std::uint64_t clock_clamped = 0;       ///< `now` went backwards
-  std::uint64_t scratch_allocated = 0;   ///< more threads inside at once than scratch areas
+  std::array<std::uint64_t, kSplitCount> splits{};  ///< by Split, of requests routed in pools that could form pairs
+  std::uint64_t transfers_done = 0;
+  std::uint64_t transfers_timed_out = 0;  ///< their prefill replicas were freed without having been asked for the KV
+  std::int64_t transfer_ns = 0;           ///< sum over those done, from the first token on
+  std::uint64_t late_calls = 0;           ///< tickets that were already over, or never were
+  std::uint64_t placements_dropped = 0;   ///< the placement queue was full
+  std::uint64_t clock_clamped = 0;        ///< `now` went backwards
+  std::uint64_t scratch_allocated = 0;    ///< more threads inside at once than scratch areas
   std::uint64_t tickets_in_flight = 0;
 
   std::int64_t input_tokens = 0;             ///< of finished requests whose usage was reported

@@ -69,6 +69,23 @@ constexpr bool is_spill(Reason r) noexcept {
          r == Reason::spill_saturated;
 }
 
+/// Whether one replica or two serve a request, and why (route/disaggregate.hpp). Numbers are fixed and only appended.
+enum class Split : std::uint8_t {
+  off = 0,              ///< policy, algorithm or the request (`pinned`) leave no choice
+  pair = 1,             ///< prefill on `prefill_replica`, decode on `replica`
+  unified_cheaper = 2,  ///< one replica is expected to cost everybody less
+  short_prompt = 3,     ///< fewer uncached tokens than pair_min_tokens
+  no_prefill = 4,       ///< no replica that prefills for others may take it: one replica serves it whole
+  no_decode = 5,        ///< no other replica that can receive KV may take it: one replica serves it whole
+};
+inline constexpr std::size_t kSplitCount = 6;
+constexpr std::string_view split_name(Split s) noexcept {
+  constexpr std::array<std::string_view, kSplitCount> names{"off",          "pair",       "unified_cheaper",
+                                                            "short_prompt", "no_prefill", "no_decode"};
+  const auto i = static_cast<std::size_t>(s);
+  return i < names.size() ? names[i] : "unknown";
+}
+
 inline constexpr std::size_t kMaxFallbacks = 4;
 
 struct Decision {
@@ -76,28 +93,33 @@ struct Decision {
   Reason reason = Reason::none;
   std::uint8_t fallback_count = 0;
   ReplicaId replica = kNoReplica;                       ///< where to send it (the decode replica of a pair)
-  ReplicaId prefill_replica = kNoReplica;               ///< reserved, not set yet: where prefill runs, if elsewhere
+  ReplicaId prefill_replica = kNoReplica;               ///< where prefill runs, if elsewhere: then this is a pair
   std::array<ReplicaId, kMaxFallbacks> fallback_ids{};  ///< what to try next, best first
   Ticket ticket = kNoTicket;                            ///< kNoTicket from `peek` and when nothing was routed
 
   Tokens input_tokens{0};  ///< as given or estimated
-  /// Held by `replica`: on the device, then what only host, then only disk adds, then only the store that all replicas share.
+  /// Held where the prompt is computed: on the device, then what only host, then only disk adds, then only the store that all share.
   std::array<Tokens, kAllTierCount> cached_tokens{};
   Tokens best_cached_tokens{0};  ///< the most that any candidate holds
-  Nanos expected_wait{0};        ///< prefill work booked there before this request
+  Nanos expected_wait{0};        ///< prefill work booked there before this request; of a pair: where prefill runs
   Nanos expected_prefill{0};     ///< of the uncached tokens
   Nanos retry_after{0};          ///< for refusing verdicts: when to ask again; 0 = unknown
 
   std::uint32_t class_id = 0;
   std::int32_t priority = 0;
 
+  Split split = Split::off;
+  Tokens decode_cached_tokens{0};  ///< of a pair: leading tokens that `replica` holds already; the rest is transferred
+  Nanos expected_transfer{0};      ///< of a pair
+
+  [[nodiscard]] bool is_pair() const noexcept { return prefill_replica.valid(); }
   [[nodiscard]] bool routed() const noexcept { return verdict == Verdict::routed; }
   [[nodiscard]] std::span<const ReplicaId> fallbacks() const noexcept { return {fallback_ids.data(), fallback_count}; }
   [[nodiscard]] Tokens total_cached() const noexcept {
     return cached_tokens[0] + cached_tokens[1] + cached_tokens[2] + cached_tokens[3];
   }
   [[nodiscard]] Tokens uncached_tokens() const noexcept { return input_tokens - total_cached(); }
-  [[nodiscard]] Nanos expected_ttft() const noexcept { return expected_wait + expected_prefill; }
+  [[nodiscard]] Nanos expected_ttft() const noexcept { return expected_wait + expected_prefill + expected_transfer; }
 };
 
 }  // namespace warmroute

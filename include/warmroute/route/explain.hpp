@@ -11,6 +11,7 @@
 #include "warmroute/replica/load.hpp"
 #include "warmroute/route/cost.hpp"
 #include "warmroute/route/decision.hpp"
+#include "warmroute/route/disaggregate.hpp"
 
 namespace warmroute {
 
@@ -27,6 +28,19 @@ struct CandidateExplanation {
   std::string_view lost_because;  ///< static text; empty for the chosen one
 };
 
+/// The best pair beside the best single replica, in pools that can form pairs.
+struct PairExplanation {
+  bool possible = false;  ///< there are two replicas for it; else `decision.split` says what is missing
+  std::string prefill;    ///< names, "/<dp_rank>" behind them for ranks above 0
+  std::string decode;
+  std::string unified;
+  std::int64_t transferred_tokens = 0;
+  PairTerms terms;
+  PromptTerms unified_prompt;
+  DecodeTerms unified_decode;
+  std::int64_t unified_total = 0;
+};
+
 struct Explanation {
   Decision decision;  ///< what `peek` would answer now
   std::string pool;
@@ -36,6 +50,8 @@ struct Explanation {
   std::int64_t shared_requests = 0;  ///< requests in flight that share the start of this prompt
   std::string_view no_match;         ///< static text: why nobody holds any of it; empty when somebody does
   std::vector<CandidateExplanation> candidates;
+  bool pairs = false;  ///< the pool can form pairs
+  PairExplanation pair;
 };
 
 /// returns: a table for people, times in milliseconds. In lib.

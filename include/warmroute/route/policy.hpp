@@ -63,6 +63,13 @@ enum class StaleSignals : std::uint8_t {
   exclude = 1,  ///< a replica that stopped reporting takes no requests (fails closed)
 };
 
+/// Whether prefill and decode of one request may run on different replicas (route/disaggregate.hpp). With the algorithm `cost` alone.
+enum class Disaggregate : std::uint8_t {
+  never = 0,    ///< one replica serves the whole request; those of role prefill take nothing
+  always = 1,   ///< a pair wherever one can be formed, one replica where not
+  decided = 2,  ///< per request, whichever is expected to cost everybody less
+};
+
 struct Policy {
   Algorithm algorithm = Algorithm::cost;
 
@@ -112,6 +119,21 @@ struct Policy {
   bool learn_rates =
       true;  ///< replicas' rates follow observed times, from the declared ones on; false: these are the truth
 
+  // Prefill and decode apart.
+  Disaggregate disaggregate = Disaggregate::never;
+  bool unified_pairs =
+      false;  ///< replicas of role unified take either part of a pair, too: engines that send and receive KV
+  std::int64_t pair_min_tokens = 0;  ///< `decided`: no pair while fewer tokens are uncached
+  Nanos kv_transfer_per_token{
+      2'600};  ///< bytes of KV per token / bandwidth of the link; an 8B model's 128 KiB at 400 Gbit/s
+  Nanos kv_transfer_latency = milliseconds(5);  ///< of one transfer, whatever its size
+  Nanos transfer_timeout = seconds(30);  ///< a prefill replica whose KV is not fetched after so long is free of it
+  bool decode_keeps_cache = true;        ///< what was transferred is in the decode replica's prefix cache afterwards
+  double interference =
+      0.3;  ///< share of a prefill's time by which it stalls each request running there, where pairs can be formed
+  Nanos ttft_limit{0};  ///< objective: first tokens later than this have failed anyway; 0 = none
+  Nanos itl_limit{0};   ///< objective: what pushes a replica's mean time between tokens beyond it costs extra; 0 = none
+
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 
@@ -147,6 +169,15 @@ inline Status validate(const Policy& p) {
   require(static_cast<int>(p.stale_signals) <= 1, "stale_signals is not one of ignore, exclude");
   require(time(p.saturation_wait, seconds(86'400)), "saturation_wait must lie in 0..1 day");
   require(within(p.saturation_kv, 0, 1), "saturation_kv must lie in 0..1");
+  require(static_cast<int>(p.disaggregate) <= 2, "disaggregate is not one of never, always, decided");
+  require(p.pair_min_tokens >= 0 && p.pair_min_tokens <= 16'000'000, "pair_min_tokens must lie in 0..16000000");
+  require(time(p.kv_transfer_per_token, seconds(1)), "kv_transfer_per_token must lie in 0..1 s");
+  require(time(p.kv_transfer_latency, seconds(60)), "kv_transfer_latency must lie in 0..60 s");
+  require(p.transfer_timeout >= milliseconds(1) && p.transfer_timeout <= seconds(86'400),
+          "transfer_timeout must lie in 1 ms..1 day");
+  require(within(p.interference, 0, 100), "interference must lie in 0..100");
+  require(time(p.ttft_limit, seconds(3'600)), "ttft_limit must lie in 0..1 h");
+  require(time(p.itl_limit, seconds(60)), "itl_limit must lie in 0..60 s");
   if (faults.empty()) return {};
   return Error{Code::invalid_argument, "policy: " + faults, kNoOffset};
 }

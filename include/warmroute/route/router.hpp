@@ -119,12 +119,18 @@ class Router {
   /// shape: the shorter of the two spans counts. Hot, as route.
   void route_batch(std::span<const Request> requests, std::span<Decision> decisions, Nanos now);
 
-  /// The first token came: prefill load is released, the lease starts anew. Hot.
+  /// The first token came (of a pair: the prefill leg has answered): prefill load is released, the lease starts anew. Hot.
   /// returns: false for a ticket that is over or that had its first token already (counted, harmless).
   bool first_token(Ticket ticket, Nanos now);
-  /// The request is over; cached_tokens repairs what is believed of that replica's cache. Hot. returns: as first_token.
+  /// Of a pair: the decode replica has the KV, so the prefill replica is free of the request. May come before first_token, which then
+  /// tells of the answer's first token alone. Without it, that replica is free transfer_timeout after the first token, or at the end.
+  /// Hot. returns: false for a ticket that is over, whose KV was fetched already, or that is no pair (counted, harmless).
+  bool transfer_done(Ticket ticket, Nanos now);
+  /// The request is over; cached_tokens repairs what is believed of that replica's cache (of a pair: the one that prefilled, as its own
+  /// answer says). Hot. returns: as first_token.
   bool finish(Ticket ticket, const UsageCounts& usage, Nanos now);
-  /// The request is over without a whole answer. Before its first token, an error also takes back what its prompt was
+  /// The request is over without a whole answer; of a pair, both parts are released, whichever was lost: route again with the lost one
+  /// in `excluded`, what the other one holds is remembered. Before its first token, an error also takes back what its prompt was
   /// believed to add to that replica's cache. Hot. returns: as first_token.
   bool fail(Ticket ticket, Outcome outcome, Nanos now);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "warmroute/route/detail/pairing.hpp"
 #include "warmroute/route/detail/selection.hpp"
 
 namespace warmroute::detail {
@@ -26,16 +27,6 @@ inline bool cold_is_beyond(const Prepared& p, const Scratch& scratch, const Cand
 
 inline bool quicker(const Candidate& c) noexcept {
   return c.book->slowness.load(std::memory_order_relaxed) < LoadBook::kAsItsKind;
-}
-
-/// What a candidate costs while it is in slow start, as if it did all but a share of what it does for others.
-inline std::int64_t ramped(const Prepared& p, std::uint32_t candidate, std::int64_t total) noexcept {
-  for (const Ramp& ramp : p.pool->ramps) {
-    if (ramp.candidate != candidate) continue;
-    const std::int64_t weight = ramp.weight_milli(p.now.value);
-    return total <= 0 || weight >= 1'000 ? total : total + total / weight * (1'000 - weight);
-  }
-  return total;
 }
 
 /// cost: one cache line of books and one match per eligible candidate.
@@ -148,9 +139,8 @@ inline Reason reason_of(const Prepared& p, const Request& r, const Scratch& scra
 
 /// By how much the first token is expected to be later there than the policy allows; 0 where it is not saturated. Where the KV cache is too
 /// full, nobody knows for how long: a second at least.
-inline std::int64_t over_limit_ns(const Prepared& p, const Scratch& scratch, std::uint32_t candidate) noexcept {
+inline std::int64_t over_limit_ns(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
   const Policy& policy = p.topology->policy;
-  const Candidate& c = p.pool->candidates[candidate];
   std::int64_t over = 0;
   if (policy.saturation_wait > Nanos{0}) {
     const CostTerms terms = cost_terms(p, scratch, c);
@@ -168,12 +158,12 @@ inline std::int64_t over_limit_ns(const Prepared& p, const Scratch& scratch, std
 /// Leaves a choice that is past the policy's limits for the cheapest that is not. cost: all the eligible once more, and only then.
 /// returns: 0, or where all are past them the time until the first is not.
 inline std::int64_t avoid_saturated(const Prepared& p, const Scratch& scratch, Ranking& ranking, bool& moved) noexcept {
-  const std::int64_t chosen = over_limit_ns(p, scratch, ranking.places[0].candidate);
+  const std::int64_t chosen = over_limit_ns(p, scratch, p.pool->candidates[ranking.places[0].candidate]);
   if (chosen == 0) return 0;
   std::int64_t soonest = chosen, least = std::numeric_limits<std::int64_t>::max();
   std::uint32_t best = 0;
   for (const std::uint32_t i : scratch.eligible) {
-    const std::int64_t over = over_limit_ns(p, scratch, i);
+    const std::int64_t over = over_limit_ns(p, scratch, p.pool->candidates[i]);
     soonest = std::min(soonest, over);
     if (over != 0) continue;
     const std::int64_t total = ramped(p, i, cost_terms(p, scratch, p.pool->candidates[i]).total);
@@ -191,19 +181,48 @@ inline std::int64_t avoid_saturated(const Prepared& p, const Scratch& scratch, R
   return 0;
 }
 
+/// Makes the decision about one replica one about two.
+inline void split(const Prepared& p, const Scratch& scratch, const PairChoice& pair, Decision& d) noexcept {
+  d.split = pair.split;
+  if (pair.split != Split::pair) return;
+  const CostReplica from = cost_replica(p, scratch, *pair.prefill);
+  const CostReplica to = cost_replica(p, scratch, *pair.decode);
+  const CostTerms terms = cost_terms(p, scratch, *pair.prefill, from);
+  d.replica = pair.decode->id;
+  d.prefill_replica = pair.prefill->id;
+  d.cached_tokens = {Tokens{from.cached_tokens - from.host_tokens - from.disk_tokens - from.shared_tokens},
+                     Tokens{from.host_tokens}, Tokens{from.disk_tokens}, Tokens{from.shared_tokens}};
+  d.decode_cached_tokens = Tokens{to.cached_tokens};
+  d.best_cached_tokens = Tokens{std::max(d.best_cached_tokens.value, from.cached_tokens)};
+  d.expected_wait = Nanos{terms.wait};
+  d.expected_prefill = Nanos{terms.prefill};
+  d.expected_transfer = Nanos{transfer_ns(p.topology->pairs, p.input_tokens, to.cached_tokens)};
+  std::uint8_t kept = 0;
+  for (std::uint8_t i = 0; i < d.fallback_count; ++i) {
+    if (d.fallback_ids[i] != d.replica) d.fallback_ids[kept++] = d.fallback_ids[i];
+  }
+  d.fallback_count = kept;
+}
+
 /// Ranks and fills the decision; `p` is prepared with verdict routed. The verdict may be saturated.
 inline Decision decide(const Prepared& p, const Request& r, Scratch& scratch) {
   Ranking ranking;
+  PairChoice pair;
   bool diverted = false;
   switch (p.topology->policy.algorithm) {
-    case Algorithm::cost: rank_by_cost(p, scratch, ranking); break;
+    case Algorithm::cost:
+      if (p.pool->pairs) pair = rank_with_pairs(p, r, scratch, ranking);
+      else rank_by_cost(p, scratch, ranking);
+      break;
     case Algorithm::consistent_hash:
     case Algorithm::bounded_hash: diverted = rank_by_ring(p, scratch, ranking); break;
     default: rank_by_baseline(p, scratch, ranking); break;
   }
   bool moved = false;
   const Policy& policy = p.topology->policy;
-  if ((policy.saturation_wait > Nanos{0} || policy.saturation_kv > 0) && !r.pinned.valid()) {
+  const bool limited = (policy.saturation_wait > Nanos{0} || policy.saturation_kv > 0) && !r.pinned.valid();
+  if (limited && (pair.split != Split::pair || over_limit_ns(p, scratch, *pair.prefill) > 0)) {
+    if (pair.split == Split::pair) pair.split = Split::no_prefill;  // the best of them is past the limits
     const std::int64_t wait = avoid_saturated(p, scratch, ranking, moved);
     if (wait > 0 && r.priority <= policy.shed_priority) {
       Decision refused;
@@ -234,6 +253,7 @@ inline Decision decide(const Prepared& p, const Request& r, Scratch& scratch) {
   d.reason = moved ? Reason::spill_saturated : reason_of(p, r, scratch, reading, terms, ranking, diverted);
   d.class_id = r.class_id;
   d.priority = r.priority;
+  if (p.pool->pairs) split(p, scratch, pair, d);
   return d;
 }
 

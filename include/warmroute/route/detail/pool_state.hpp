@@ -24,6 +24,7 @@
 #include "warmroute/route/detail/replica_pace.hpp"
 #include "warmroute/route/detail/shared_store.hpp"
 #include "warmroute/route/detail/ticket_table.hpp"
+#include "warmroute/route/disaggregate.hpp"
 #include "warmroute/route/policy.hpp"
 #include "warmroute/types.hpp"
 
@@ -117,7 +118,8 @@ struct PoolState {
         hot(hot_entries),
         queue(queue_size),
         caches(max_replicas),
-        paces(max_replicas) {}
+        paces(max_replicas),
+        shares(max_replicas) {}
 
   std::string name;
   PrefixIndex index;
@@ -139,6 +141,7 @@ struct PoolState {
 
   std::atomic<bool> apart{false};  // some replica is, or was until the last `advance`, slower or quicker than its kind
   std::vector<ReplicaPace> paces;  // by slot
+  std::vector<PrefillShare> shares;  // by slot; kept where pairs can be formed
   std::vector<std::unique_ptr<RateLearner>>
       learners;  // of kinds of hardware, under the router's `control_`; never freed
 

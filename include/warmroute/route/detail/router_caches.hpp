@@ -12,14 +12,15 @@
 
 namespace warmroute::detail {
 
-// Under control_. A Residency is there for every replica in the table but those of role prefill and those that keep slots.
+// Under control_. A Residency is there for every replica in the table but those that keep slots and, without pairs, those of role prefill.
 inline Result<PoolState*> RouterCore::pool_with_model(ReplicaId id) const {
   const ReplicaView view = table_.copy();
   const ReplicaRow* row = view.find(id);
   if (row == nullptr)
     return Error{Code::stale, "that replica was removed: nothing is believed of its cache", kNoOffset};
-  if (row->spec.role == Role::prefill) {
-    return Error{Code::unsupported, "replica '" + row->spec.name + "' only prefills: its cache is not modelled",
+  if (!has_model(row->spec)) {
+    return Error{Code::unsupported,
+                 "replica '" + row->spec.name + "' only prefills, and policy forms no pairs: its cache is not modelled",
                  kNoOffset};
   }
   if (row->spec.cache_kind == CacheKind::slots) {

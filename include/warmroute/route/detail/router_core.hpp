@@ -67,6 +67,7 @@ class RouterCore {
   Decision peek(const Request& request, Nanos now) const;
   Explanation explain(const Request& request, Nanos now) const;
   bool first_token(Ticket ticket, Nanos now);
+  bool transfer_done(Ticket ticket, Nanos now);
   bool finish(Ticket ticket, const UsageCounts& usage, Nanos now);
   bool fail(Ticket ticket, Outcome outcome, Nanos now);
   void advance(Nanos now);
@@ -88,14 +89,19 @@ class RouterCore {
   Nanos clamped(Nanos now) const noexcept;
   Ticket book(const Prepared& p, const Request& r, const Decision& d, const Scratch& scratch, Nanos now);
   static PaceNote pace_note(const Prepared& p, const Candidate& c, const Decision& d) noexcept;
-  void release_load(const TicketSlot& slot, TicketPhase was) noexcept;
+  void book_prompt(const Prepared& p, TicketSlot& slot, Nanos now) noexcept;
+  void book_decode(const Prepared& p, TicketSlot& slot, const Decision& d) noexcept;
+  void end_prefill(TicketSlot& slot, Nanos now) noexcept;
+  void release_prompt(TicketSlot& slot) noexcept;
+  void release_load(TicketSlot& slot) noexcept;
   void note_match(const TicketSlot& slot) noexcept;
   static void note_apart(PoolState& pool, const LoadBook& book) noexcept;
   void learn(const TicketSlot& slot, const UsageCounts& usage) noexcept;
   void compare_cached(TicketSlot& slot, const UsageCounts& usage, Nanos now);
   void enqueue(PoolState& pool, std::uint32_t ticket_index, std::uint64_t note, Nanos now);
   void drain(PoolState& pool, std::uint32_t limit, Nanos now);
-  void place(PoolState& pool, const TicketSlot& slot, Nanos now);
+  void place(PoolState& pool, const TicketSlot& slot, ReplicaId where, Nanos now);
+  void place_transferred(PoolState& pool, const TicketSlot& slot, std::uint64_t note, Nanos now);
   static bool reports(const PoolState& pool, const TicketSlot& slot) noexcept;
   static bool in_prefill(const TicketSlot& slot) noexcept;
   void note_first_token(TicketSlot& slot, Nanos now);
@@ -111,7 +117,7 @@ class RouterCore {
   static std::size_t blocks_kept(const TicketSlot& slot) noexcept;
   bool predict(PoolState& pool, const TicketSlot& slot, std::uint64_t note, Nanos now);
   void correct(PoolState& pool, const TicketSlot& slot, std::size_t really, Nanos now);
-  ModelledCache* cache_of(PoolState& pool, const TicketSlot& slot) const noexcept;
+  ModelledCache* cache_of(PoolState& pool, const TicketSlot& slot, ReplicaId where) const noexcept;
   static void fit_capacity(ModelledCache& cache);
   void sweep_leases(std::uint32_t tickets, Nanos now);
   bool close(Ticket ticket, Outcome outcome, const UsageCounts* usage, Nanos now);
@@ -120,6 +126,7 @@ class RouterCore {
   Status rebuild(const Policy& policy);
   void ramp_up(PoolView& pool) const;
   void end_drains(Nanos now);
+  bool has_model(const ReplicaSpec& spec) const noexcept;
   void model_cache(ReplicaId id, const ReplicaSpec& spec);
   bool model_slots(PoolState& pool, ReplicaId id, const ReplicaSpec& spec, const Policy& policy);
   void forget_cache(ReplicaId id, const ReplicaSpec& spec, bool gone);
@@ -201,6 +208,7 @@ inline Decision RouterCore::route(const Request& request, Nanos now) {
       d.verdict = Verdict::ticket_table_full;
     } else if (d.routed()) {
       bump(counters_.reasons[static_cast<std::size_t>(d.reason)], 1u);
+      if (pool->pairs) bump(counters_.splits[static_cast<std::size_t>(d.split)], 1u);
     }
   }
   bump(counters_.verdicts[static_cast<std::size_t>(d.verdict)], 1u);

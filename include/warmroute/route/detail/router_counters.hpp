@@ -42,11 +42,15 @@ struct TtftHistogram {
 struct RouterCounters {
   alignas(kCacheLine) std::array<Counter, 9> verdicts{};  // written by route
   std::array<Counter, kReasonCount> reasons{};
+  std::array<Counter, kSplitCount> splits{};
   Counter placements_dropped{0};
   Counter clock_clamped{0};
   mutable Counter scratch_allocated{0};
   alignas(kCacheLine) std::array<Counter, kOutcomeCount> outcomes{};  // written by finish and fail
   Counter late_calls{0};
+  Counter transfers_done{0};
+  Counter transfers_timed_out{0};
+  Sum transfer_ns{0};
   Sum input_tokens{0};
   Sum predicted_cached_tokens{0};
   Sum reported_cached_tokens{0};

@@ -19,8 +19,9 @@ inline Result<PoolState*> RouterCore::reported_pool(const Topology& topology, Re
   if (row == nullptr) {
     return Error{Code::stale, "events of a replica that was removed: nothing was stored", kNoOffset};
   }
-  if (row->spec.role == Role::prefill) {
-    return Error{Code::unsupported, "replica '" + row->spec.name + "' only prefills: its cache is not modelled",
+  if (row->spec.role == Role::prefill && topology.policy.disaggregate == Disaggregate::never) {
+    return Error{Code::unsupported,
+                 "replica '" + row->spec.name + "' only prefills, and policy forms no pairs: its cache is not modelled",
                  kNoOffset};
   }
   PoolState& pool = *topology.exact_pool(row->spec.pool)->state;

@@ -84,6 +84,7 @@ inline Status RouterCore::rebuild(const Policy& policy) {
   auto next = std::make_unique<Topology>();
   next->policy = policy;
   next->weights = CostWeights::from(policy);
+  next->pairs = PairWeights::from(policy);
   next->rows = table_.copy().rows;
   for (const ReplicaRow& row : next->rows) {
     if (next->exact_pool(row.spec.pool) != nullptr) continue;
@@ -95,7 +96,7 @@ inline Status RouterCore::rebuild(const Policy& policy) {
                        std::move(pool));
   }
   for (PoolView& pool : next->pools) {
-    add_candidates(pool, next->rows, table_);
+    add_candidates(pool, policy, next->rows, table_);
     ramp_up(pool);
     auto ring = ring_of(pool, policy, before.exact_pool(pool.name), &before.policy);
     if (!ring) return ring.error();
@@ -122,7 +123,7 @@ inline Status RouterCore::set_policy(const Policy& policy) {
   if (auto built = rebuild(policy); !built) return built;
   for (const ReplicaRow& row : topology_.latest().rows) {
     // Blocks of another size or seed can never match again: what is believed starts anew.
-    if (before.block_size != policy.block_size || before.hash_seed != policy.hash_seed)
+    if (before.block_size != policy.block_size || before.hash_seed != policy.hash_seed || !has_model(row.spec))
       forget_cache(row.id, row.spec, false);
     else model_cache(row.id, row.spec);  // capacity and time to live may have changed
   }
@@ -206,7 +207,7 @@ inline Status RouterCore::update_replica(ReplicaId id, const ReplicaSpec& spec, 
     (void)table_.edit(id, [&](ReplicaSpec& s) { s = row->spec; });
     return built;
   }
-  if (spec.role == Role::prefill) forget_cache(id, row->spec, true);
+  if (!has_model(spec)) forget_cache(id, row->spec, true);
   else model_cache(id, spec);  // the role or the capacity may have changed
   return {};
 }
@@ -247,9 +248,14 @@ inline Status RouterCore::signal(ReplicaId id, Signal kind, double value, Nanos 
   return {};
 }
 
+// A replica that only prefills has one where pairs are formed: what it holds need not be computed again.
+inline bool RouterCore::has_model(const ReplicaSpec& spec) const noexcept {
+  return spec.role != Role::prefill || topology_.latest().policy.disaggregate != Disaggregate::never;
+}
+
 // Makes the model of a replica's cache, or brings its capacity up to date: engine's signals, else the spec, else the policy.
 inline void RouterCore::model_cache(ReplicaId id, const ReplicaSpec& spec) {
-  if (spec.role == Role::prefill) return;
+  if (!has_model(spec)) return;
   const Policy& policy = topology_.latest().policy;
   const SignalReading tokens = table_.reading(id, Signal::block_tokens);
   const SignalReading count = table_.reading(id, Signal::block_count);
@@ -370,6 +376,7 @@ inline bool Router::first_token(Ticket ticket, Nanos now) { return core_->first_
 inline bool Router::finish(Ticket ticket, const UsageCounts& usage, Nanos now) {
   return core_->finish(ticket, usage, now);
 }
+inline bool Router::transfer_done(Ticket ticket, Nanos now) { return core_->transfer_done(ticket, now); }
 inline bool Router::fail(Ticket ticket, Outcome outcome, Nanos now) { return core_->fail(ticket, outcome, now); }
 inline void Router::advance(Nanos now) { core_->advance(now); }
 inline Result<ReplicaCache> Router::cached(ReplicaId id, Nanos now) const { return core_->cached(id, now); }

@@ -25,6 +25,7 @@ inline void RouterCore::drain(PoolState& pool, std::uint32_t limit, Nanos now) {
   for (std::uint32_t i = 0; i < limit && pool.queue.pop(note); ++i) {
     const auto index = static_cast<std::uint32_t>(note);
     const TicketSlot& slot = tickets_.at(index);
+    if (slot.decode_replica.valid()) place_transferred(pool, slot, note, now);
     if (reports(pool, slot)) {
       if (predict(pool, slot, note, now)) continue;  // the ticket is held until its first token
     } else if (slot.keeps_slots) {
@@ -34,7 +35,7 @@ inline void RouterCore::drain(PoolState& pool, std::uint32_t limit, Nanos now) {
     } else if ((note & kCorrection) != 0) {
       correct(pool, slot, static_cast<std::size_t>((note & ~kCorrection) >> 32), now);
     } else if ((note & kFirstToken) == 0) {
-      place(pool, slot, now);
+      place(pool, slot, slot.replica, now);
     }
     tickets_.release(index);
   }
@@ -43,14 +44,33 @@ inline void RouterCore::drain(PoolState& pool, std::uint32_t limit, Nanos now) {
 
 // nullptr: that replica is gone, its engine reports its cache by itself, or its blocks are hashed by another rule since: what the
 // ticket holds can never match again.
-inline ModelledCache* RouterCore::cache_of(PoolState& pool, const TicketSlot& slot) const noexcept {
-  ModelledCache& cache = pool.caches[slot.replica.slot];
-  const bool same = cache.id == slot.replica && cache.residency != nullptr && cache.hash_rule == slot.hash_rule;
+inline ModelledCache* RouterCore::cache_of(PoolState& pool, const TicketSlot& slot, ReplicaId where) const noexcept {
+  ModelledCache& cache = pool.caches[where.slot];
+  const bool same = cache.id == where && cache.residency != nullptr && cache.hash_rule == slot.hash_rule;
   return same && !cache.reported() ? &cache : nullptr;
 }
 
-inline void RouterCore::place(PoolState& pool, const TicketSlot& slot, Nanos now) {
-  ModelledCache* cache = cache_of(pool, slot);
+// The decode replica of a pair holds the prompt too once it was fetched. Its own engine's events say so where there are any.
+inline void RouterCore::place_transferred(PoolState& pool, const TicketSlot& slot, std::uint64_t note, Nanos now) {
+  if (!slot.decode_keeps || (note & kCorrection) != 0) return;
+  const bool withdrawn = (note & kWithdrawal) != 0;
+  const std::int64_t held = slot.decode_cached_tokens * 1'000 / slot.tokens_per_block_milli;
+  if (pool.caches[slot.decode_replica.slot].reported_generation.load(std::memory_order_acquire) ==
+      slot.decode_replica.generation) {
+    if (slot.hash_rule != pool.caches[slot.decode_replica.slot].hash_rule) return;
+    if (withdrawn) contradict(pool, slot.decode_replica, slot.path, static_cast<std::size_t>(held), now);
+    else pool.predicted.foresee(slot.decode_replica, slot.path, now);
+  } else if (!withdrawn) {
+    if ((note & kFirstToken) == 0) place(pool, slot, slot.decode_replica, now);
+  } else if (ModelledCache* cache = cache_of(pool, slot, slot.decode_replica); cache != nullptr) {
+    const auto keep = static_cast<std::size_t>(std::max(slot.decode_cached_tokens, slot.shared_tokens) * 1'000 /
+                                               slot.tokens_per_block_milli);
+    if (keep < slot.path.size()) cache->residency->truncate(slot.path, keep);
+  }
+}
+
+inline void RouterCore::place(PoolState& pool, const TicketSlot& slot, ReplicaId where, Nanos now) {
+  ModelledCache* cache = cache_of(pool, slot, where);
   if (cache == nullptr) return;
   if (cache->tokens_per_block_milli == 0) cache->tokens_per_block_milli = slot.tokens_per_block_milli;
   fit_capacity(*cache);
@@ -68,7 +88,7 @@ inline void RouterCore::place(PoolState& pool, const TicketSlot& slot, Nanos now
 // computed the prompt, so its own path is back. A shortfall also says that the cache is smaller than declared: trust shrinks by
 // 1/32 down to a quarter, and comes back by 1/512 per request that was predicted well.
 inline void RouterCore::correct(PoolState& pool, const TicketSlot& slot, std::size_t really, Nanos now) {
-  ModelledCache* cache = cache_of(pool, slot);
+  ModelledCache* cache = cache_of(pool, slot, slot.replica);
   if (cache == nullptr) return;
   const auto believed = static_cast<std::size_t>(slot.cached_tokens * 1'000 / slot.tokens_per_block_milli);
   if (really < believed) {
@@ -83,7 +103,8 @@ inline void RouterCore::correct(PoolState& pool, const TicketSlot& slot, std::si
 
 // The request failed before its first token: what it would have added was never computed. What others in flight share stays.
 inline void RouterCore::withdraw(PoolState& pool, const TicketSlot& slot) {
-  ModelledCache* cache = cache_of(pool, slot);
+  if (slot.prefill_over) return;  // of a pair: only what was to be fetched is not there
+  ModelledCache* cache = cache_of(pool, slot, slot.replica);
   if (cache == nullptr) return;
   const std::size_t blocks = blocks_kept(slot);
   if (blocks < slot.path.size()) cache->residency->truncate(slot.path, blocks);

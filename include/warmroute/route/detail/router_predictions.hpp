@@ -24,7 +24,7 @@ inline bool RouterCore::in_prefill(const TicketSlot& slot) noexcept {
 inline bool RouterCore::predict(PoolState& pool, const TicketSlot& slot, std::uint64_t note, Nanos now) {
   if (slot.hash_rule != pool.caches[slot.replica.slot].hash_rule || (note & kSlotFreed) != 0) return false;
   if ((note & kWithdrawal) != 0) {
-    contradict(pool, slot.replica, slot.path, blocks_kept(slot), now);
+    if (!slot.prefill_over) contradict(pool, slot.replica, slot.path, blocks_kept(slot), now);
   } else if ((note & kCorrection) != 0) {
     const auto really = static_cast<std::size_t>((note & ~kCorrection) >> 32);
     const auto believed = static_cast<std::size_t>(slot.cached_tokens * 1'000 / slot.tokens_per_block_milli);

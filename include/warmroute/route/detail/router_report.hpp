@@ -47,6 +47,37 @@ inline std::string_view worst_term(const CostTerms& loser, const CostTerms& winn
   return stall >= decode ? "would stall more running requests" : "slower decode";
 }
 
+inline std::string rank_name(const Candidate& c) {
+  return c.spec->dp_rank == 0 ? c.spec->name : c.spec->name + "/" + std::to_string(c.spec->dp_rank);
+}
+
+inline PairExplanation explain_pair(const Prepared& p, const Request& r, const Scratch& scratch) {
+  PairExplanation out;
+  Ranking ranking;
+  const PairChoice pair = rank_with_pairs(p, r, scratch, ranking);
+  if (ranking.count != 0) {
+    const Candidate& whole = p.pool->candidates[ranking.places[0].candidate];
+    const PairReading reading = pair_reading(p, scratch, whole);
+    out.unified = rank_name(whole);
+    out.unified_prompt = reading.prompt;
+    out.unified_decode = decode_terms_of(p, scratch, whole, reading, reading.more.share_with_milli);
+    out.unified_total = ranking.places[0].first;
+  }
+  if (pair.prefill == nullptr) return out;
+  const PairReading from = pair_reading(p, scratch, *pair.prefill);
+  const PairReading to = pair_reading(p, scratch, *pair.decode);
+  out.possible = true;
+  out.prefill = rank_name(*pair.prefill);
+  out.decode = rank_name(*pair.decode);
+  out.transferred_tokens = std::max<std::int64_t>(0, p.input_tokens - to.cost.cached_tokens);
+  out.terms.prompt = from.prompt;
+  out.terms.decode = decode_terms_of(p, scratch, *pair.decode, to, to.more.share_milli);
+  out.terms.transfer = transfer_ns(p.topology->pairs, p.input_tokens, to.cost.cached_tokens);
+  out.terms.decode_wait = to.cost.pending_ns;
+  out.terms.total = pair.total;
+  return out;
+}
+
 inline Explanation RouterCore::explain(const Request& request, Nanos now) const {
   now = clamped(now);
   const auto guard = domain_.pin();
@@ -58,7 +89,11 @@ inline Explanation RouterCore::explain(const Request& request, Nanos now) const 
   out.decision.verdict = prepare(p, topology, request, now, sequence_.load(std::memory_order_relaxed), sessions_,
                                  options_.max_path_blocks, *lease, guard, pool_of(topology, request));
   if (p.pool == nullptr) return out;
-  if (out.decision.verdict == Verdict::routed) out.decision = decide(p, request, *lease);
+  if (out.decision.verdict == Verdict::routed) {
+    out.decision = decide(p, request, *lease);
+    out.pairs = p.pool->pairs;
+    if (out.pairs) out.pair = explain_pair(p, request, *lease);
+  }
   out.pool = p.pool->name;
   out.blocks = p.path.size();
   out.tokens_per_block_milli = p.tokens_per_block_milli;
@@ -96,6 +131,10 @@ inline RouterStatistics RouterCore::statistics() const {
   for (std::size_t i = 0; i < s.verdicts.size(); ++i) s.verdicts[i] = get(counters_.verdicts[i]);
   for (std::size_t i = 0; i < s.reasons.size(); ++i) s.reasons[i] = get(counters_.reasons[i]);
   for (std::size_t i = 0; i < s.outcomes.size(); ++i) s.outcomes[i] = get(counters_.outcomes[i]);
+  for (std::size_t i = 0; i < s.splits.size(); ++i) s.splits[i] = get(counters_.splits[i]);
+  s.transfers_done = get(counters_.transfers_done);
+  s.transfers_timed_out = get(counters_.transfers_timed_out);
+  s.transfer_ns = get(counters_.transfer_ns);
   s.late_calls = get(counters_.late_calls);
   s.placements_dropped = get(counters_.placements_dropped);
   s.clock_clamped = get(counters_.clock_clamped);
@@ -132,9 +171,12 @@ inline RouterStatistics RouterCore::statistics() const {
     r.input_tokens = get(table_.matches(row.id.slot).input_tokens);
     r.matched_tokens = get(table_.matches(row.id.slot).matched_tokens);
     r.engine_prefix = table_.prefix_gains(row.id);
+    r.role = row.spec.role;
     r.slowness = static_cast<double>(get(table_.book(row.id.slot).slowness)) / LoadBook::kAsItsKind;
     for (const auto& pool : pools_) {
       if (pool->name != row.spec.pool) continue;
+      r.prefill_share =
+          static_cast<double>(pool->shares[row.id.slot].milli(last_now_.load(std::memory_order_relaxed))) / 1e3;
       const std::lock_guard placing(pool->placing);
       const ModelledCache& cache = pool->caches[row.id.slot];
       if (cache.id == row.id && cache.residency != nullptr) {

@@ -18,13 +18,15 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
   TicketSlot& slot = tickets_.at(index);
   PoolState& pool = *p.pool->state;
   slot.pool = &pool;
-  slot.replica = d.replica;
+  slot.replica = d.is_pair() ? d.prefill_replica : d.replica;
+  slot.decode_replica = d.is_pair() ? d.replica : kNoReplica;
+  slot.prefill_over = slot.fetched = false;
   slot.input_tokens = p.input_tokens;
   slot.cached_tokens = d.total_cached().value;
   slot.uncached_tokens = p.input_tokens - slot.cached_tokens;
   slot.pending_ns = d.expected_prefill.value;
   slot.expected_wait_ns = d.expected_wait.value;
-  const Candidate& chosen = p.pool->candidates[p.pool->by_slot[d.replica.slot]];
+  const Candidate& chosen = p.pool->computes(d);
   slot.keeps_slots = chosen.spec->cache_kind == CacheKind::slots;
   const std::int64_t slowness = p.apart ? chosen.book->slowness.load(std::memory_order_relaxed) : LoadBook::kAsItsKind;
   slot.saved_ns =
@@ -37,21 +39,10 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
   slot.tokens_per_block_milli = p.tokens_per_block_milli;
   slot.path.assign(p.path.begin(), p.path.end());
 
-  LoadBook& book = table_.book(d.replica.slot);
   constexpr auto relaxed = std::memory_order_relaxed;
-  const std::int64_t there = book.requests.fetch_add(1, relaxed);
-  const std::int64_t decoding = book.decoding.load(relaxed);
-  slot.pace.alone = there == decoding;
-  slot.pace.beside_decodes = decoding > 0;
-  if (there == decoding) book.prefill_since.store(now.value, relaxed);  // no prompt before this one
-  book.pending_tokens.fetch_add(slot.uncached_tokens, relaxed);
-  book.pending_ns.fetch_add(slot.pending_ns, relaxed);
-  book.context_tokens.fetch_add(slot.input_tokens, relaxed);
+  book_prompt(p, slot, now);
+  if (d.is_pair()) book_decode(p, slot, d);
   in_flight_.fetch_add(1, relaxed);
-  if (book.signals_at.load(relaxed) != 0) {  // what other routers' requests there are taken for
-    pool.input_tokens.add(slot.input_tokens * 1'000);
-    pool.prefill_ns.add(slot.pending_ns);
-  }
   pool.turn.fetch_add(1, relaxed);
   slot.shared_tokens = 0;
   InflightPrefixes::Cursor cursor;
@@ -69,6 +60,38 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
   const Ticket ticket = tickets_.publish(index);
   if (placed) enqueue(pool, index, index, now);
   return ticket;
+}
+
+inline void RouterCore::book_prompt(const Prepared& p, TicketSlot& slot, Nanos now) noexcept {
+  LoadBook& book = table_.book(slot.replica.slot);
+  PoolState& pool = *slot.pool;
+  constexpr auto relaxed = std::memory_order_relaxed;
+  const std::int64_t there = book.requests.fetch_add(1, relaxed);
+  const std::int64_t decoding = book.decoding.load(relaxed);
+  slot.pace.alone = there == decoding;
+  slot.pace.beside_decodes = decoding > 0;
+  if (there == decoding) book.prefill_since.store(now.value, relaxed);  // no prompt before this one
+  book.pending_tokens.fetch_add(slot.uncached_tokens, relaxed);
+  book.pending_ns.fetch_add(slot.pending_ns, relaxed);
+  book.context_tokens.fetch_add(slot.input_tokens, relaxed);
+  if (book.signals_at.load(relaxed) != 0) {  // what other routers' requests there are taken for
+    pool.input_tokens.add(slot.input_tokens * 1'000);
+    pool.prefill_ns.add(slot.pending_ns);
+  }
+  if (p.pool->pairs) pool.shares[slot.replica.slot].add(slot.pending_ns, now.value);
+}
+
+// Its turn comes soon and it computes no prompt there: one more that decodes, from now on.
+inline void RouterCore::book_decode(const Prepared& p, TicketSlot& slot, const Decision& d) noexcept {
+  const Policy& policy = p.topology->policy;
+  slot.decode_keeps = policy.decode_keeps_cache;
+  slot.decode_cached_tokens = d.decode_cached_tokens.value;
+  slot.transfer_timeout_ns = policy.transfer_timeout.value;
+  constexpr auto relaxed = std::memory_order_relaxed;
+  LoadBook& book = table_.book(slot.decode_replica.slot);
+  book.requests.fetch_add(1, relaxed);
+  book.decoding.fetch_add(1, relaxed);
+  book.context_tokens.fetch_add(slot.input_tokens, relaxed);
 }
 
 inline PaceNote RouterCore::pace_note(const Prepared& p, const Candidate& c, const Decision& d) noexcept {
@@ -92,24 +115,61 @@ inline bool RouterCore::first_token(Ticket ticket, Nanos now) {
     bump(counters_.late_calls, 1u);
     return false;
   }
-  LoadBook& book = table_.book(slot->replica.slot);
-  book.pending_tokens.fetch_sub(slot->uncached_tokens, std::memory_order_relaxed);
-  book.pending_ns.fetch_sub(slot->pending_ns, std::memory_order_relaxed);
-  book.decoding.fetch_add(1, std::memory_order_relaxed);
-  book.prefill_since.store(now.value, std::memory_order_relaxed);  // the next one's turn
-  const ReplicaPace::Prompt prompt{slot->replica, slot->routed_at, slot->uncached_tokens};
-  slot->pool->paces[slot->replica.slot].first_token(prompt, slot->pace, book, now.value);
-  note_apart(*slot->pool, book);
-  note_match(*slot);
+  if (!slot->prefill_over) {  // else its KV was fetched already
+    end_prefill(*slot, now);
+    LoadBook& book = table_.book(slot->replica.slot);
+    const ReplicaPace::Prompt prompt{slot->replica, slot->routed_at, slot->uncached_tokens};
+    slot->pool->paces[slot->replica.slot].first_token(prompt, slot->pace, book, now.value);
+    note_apart(*slot->pool, book);
+    note_first_token(*slot, now);
+  }
   counters_.observed_ttft.observe(std::max<std::int64_t>(0, now.value - slot->routed_at));
   counters_.predicted_ttft.observe(slot->expected_wait_ns + slot->pending_ns);
   bump(counters_.predicted_wait_ns, slot->expected_wait_ns);
   bump(counters_.predicted_prefill_ns, slot->pending_ns);
   bump(counters_.saved_prefill_ns, slot->saved_ns);
-  slot->lease_until.store(now.value + slot->lease_ns, std::memory_order_relaxed);
-  note_first_token(*slot, now);
+  slot->lease_end = now.value + slot->lease_ns;
+  slot->lease_until.store(slot->decode_replica.valid() && !slot->fetched
+                              ? std::min(slot->lease_end, now.value + slot->transfer_timeout_ns)
+                              : slot->lease_end,
+                          std::memory_order_relaxed);
   TicketTable::set_phase(*slot, TicketPhase::decode);
   return true;
+}
+
+inline bool RouterCore::transfer_done(Ticket ticket, Nanos now) {
+  now = clamp(now);
+  TicketPhase was{};
+  TicketSlot* slot = tickets_.claim(ticket, false, was);
+  if (slot == nullptr || !slot->decode_replica.valid() || slot->fetched) {
+    if (slot != nullptr) TicketTable::set_phase(*slot, was);
+    bump(counters_.late_calls, 1u);
+    return false;
+  }
+  if (!slot->prefill_over) {  // when it was over is not known
+    slot->pool->paces[slot->replica.slot].broke_off(slot->pace);
+    end_prefill(*slot, now);
+    note_first_token(*slot, now);
+  }
+  bump(counters_.transfers_done, 1u);
+  bump(counters_.transfer_ns, now.value - slot->prefilled_at);
+  release_prompt(*slot);
+  slot->lease_until.store(now.value + slot->lease_ns, std::memory_order_relaxed);
+  TicketTable::set_phase(*slot, was);
+  return true;
+}
+
+// The caller owns the ticket.
+inline void RouterCore::end_prefill(TicketSlot& slot, Nanos now) noexcept {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  LoadBook& book = table_.book(slot.replica.slot);
+  book.pending_tokens.fetch_sub(slot.uncached_tokens, relaxed);
+  book.pending_ns.fetch_sub(slot.pending_ns, relaxed);
+  book.decoding.fetch_add(1, relaxed);
+  book.prefill_since.store(now.value, relaxed);  // the next one's turn
+  slot.prefill_over = true;
+  slot.prefilled_at = now.value;
+  note_match(slot);
 }
 
 // Written once: what every decision reads should not change hands for nothing.
@@ -125,10 +185,11 @@ inline void RouterCore::note_match(const TicketSlot& slot) noexcept {
   bump(book.matched_tokens, slot.cached_tokens);
 }
 
-inline void RouterCore::release_load(const TicketSlot& slot, TicketPhase was) noexcept {
+// Where the prompt was computed, once.
+inline void RouterCore::release_prompt(TicketSlot& slot) noexcept {
   LoadBook& book = table_.book(slot.replica.slot);
   constexpr auto relaxed = std::memory_order_relaxed;
-  if (was == TicketPhase::prefill) {
+  if (!slot.prefill_over) {
     book.pending_tokens.fetch_sub(slot.uncached_tokens, relaxed);
     book.pending_ns.fetch_sub(slot.pending_ns, relaxed);
     book.prefill_since.store(last_now_.load(relaxed), relaxed);  // whose turn it was is not known
@@ -136,9 +197,20 @@ inline void RouterCore::release_load(const TicketSlot& slot, TicketPhase was) no
     book.decoding.fetch_sub(1, relaxed);
   }
   book.context_tokens.fetch_sub(slot.input_tokens, relaxed);
+  slot.fetched = true;
+  book.requests.fetch_sub(1, std::memory_order_release);  // last: a book with no requests may get a new tenant
+}
+
+inline void RouterCore::release_load(TicketSlot& slot) noexcept {
+  constexpr auto relaxed = std::memory_order_relaxed;
   for (std::uint32_t i = 0; i < slot.hot_count; ++i) slot.pool->hot.leave(slot.hot_entries[i]);
   in_flight_.fetch_sub(1, relaxed);
-  book.requests.fetch_sub(1, std::memory_order_release);  // last: a book with no requests may get a new tenant
+  if (!slot.fetched) release_prompt(slot);
+  if (!slot.decode_replica.valid()) return;
+  LoadBook& book = table_.book(slot.decode_replica.slot);
+  book.decoding.fetch_sub(1, relaxed);
+  book.context_tokens.fetch_sub(slot.input_tokens, relaxed);
+  book.requests.fetch_sub(1, std::memory_order_release);
 }
 
 inline void RouterCore::learn(const TicketSlot& slot, const UsageCounts& usage) noexcept {
@@ -185,26 +257,38 @@ inline bool RouterCore::close(Ticket ticket, Outcome outcome, const UsageCounts*
     TicketTable::set_phase(*slot, was);  // renewed between the look and the claim
     return false;
   }
-  if (usage != nullptr && was == TicketPhase::prefill) note_match(*slot);
+  const bool pair = slot->decode_replica.valid();
+  if (outcome == Outcome::lease_expired && pair && slot->prefill_over && !slot->fetched &&
+      slot->lease_end > now.value) {  // nobody fetched its KV; the answer may come all the same
+    release_prompt(*slot);
+    bump(counters_.transfers_timed_out, 1u);
+    slot->lease_until.store(slot->lease_end, std::memory_order_relaxed);
+    TicketTable::set_phase(*slot, was);
+    return false;
+  }
+  const bool computed = slot->prefill_over;
+  if (usage != nullptr && !computed) note_match(*slot);
   ReplicaPace& pace = slot->pool->paces[slot->replica.slot];
-  if (was == TicketPhase::prefill) {
+  if (!computed) {
     pace.broke_off(slot->pace);
-  } else if (usage != nullptr) {
+  } else if (usage != nullptr && !pair) {  // of a pair, what was decoded beside is not known
     LoadBook& book = table_.book(slot->replica.slot);
     pace.finished(slot->replica, slot->pace, book, usage->output_tokens, now.value);
     note_apart(*slot->pool, book);
   }
-  release_load(*slot, was);
+  const bool transferred = pair && slot->fetched;
+  release_load(*slot);
   bump(counters_.outcomes[static_cast<std::size_t>(outcome) % kOutcomeCount], 1u);
   if (usage != nullptr) {
     const UsageCounts counts = within_reason(*usage);
     learn(*slot, counts);
-    if (was == TicketPhase::prefill) note_first_token(*slot, now);  // a caller who tells of no first tokens
+    if (!computed) note_first_token(*slot, now);  // a caller who tells of no first tokens
     compare_cached(*slot, counts, now);
   }
   if (slot->keeps_slots) {
     note_slot_freed(*slot, outcome, usage, was, now);
-  } else if (usage == nullptr && was == TicketPhase::prefill && never_computed(outcome) && !slot->path.empty()) {
+  } else if (usage == nullptr && never_computed(outcome) && !slot->path.empty() &&
+             (!computed || (pair && !transferred))) {
     slot->holders.fetch_add(1, std::memory_order_relaxed);
     enqueue(*slot->pool, slot->index, kWithdrawal | slot->index, now);
   }

@@ -276,6 +276,16 @@ inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Can
   return cost_terms(p, scratch, c, cost_replica(p, scratch, c));
 }
 
+/// What a candidate costs while it is in slow start, as if it did all but a share of what it does for others.
+inline std::int64_t ramped(const Prepared& p, std::uint32_t candidate, std::int64_t total) noexcept {
+  for (const Ramp& ramp : p.pool->ramps) {
+    if (ramp.candidate != candidate) continue;
+    const std::int64_t weight = ramp.weight_milli(p.now.value);
+    return total <= 0 || weight >= 1'000 ? total : total + total / weight * (1'000 - weight);
+  }
+  return total;
+}
+
 /// The best few of the eligible, best first: least (first, second), exact ties drawn; and who holds most of the prompt.
 struct Ranking {
   struct Place {

@@ -30,7 +30,15 @@ struct TicketSlot {
 
   std::uint32_t index = 0;  // its place in the table, for ever
   PoolState* pool = nullptr;
-  ReplicaId replica;
+  ReplicaId replica;                      // where the prompt is computed
+  ReplicaId decode_replica = kNoReplica;  // of a pair; then `replica` holds its KV until it is fetched
+  bool prefill_over = false;              // the prefill work at `replica` is released,
+  bool fetched = false;                   // and, of a pair, the rest there too
+  bool decode_keeps = false;              // of a pair: what is fetched stays in the decode replica's cache
+  std::int64_t decode_cached_tokens = 0;  // of a pair, predicted
+  std::int64_t prefilled_at = 0;
+  std::int64_t transfer_timeout_ns = 0;
+  std::int64_t lease_end = 0;  // while a transfer's time-out stands in lease_until
   std::int64_t input_tokens = 0;
   std::int64_t cached_tokens = 0;    // predicted
   std::int64_t shared_tokens = 0;    // leading tokens that another request in flight had too, at routing time

@@ -12,7 +12,9 @@
 #include "warmroute/replica/table.hpp"
 #include "warmroute/ring/hash_ring.hpp"
 #include "warmroute/route/cost.hpp"
+#include "warmroute/route/decision.hpp"
 #include "warmroute/route/detail/pool_state.hpp"
+#include "warmroute/route/disaggregate.hpp"
 #include "warmroute/route/policy.hpp"
 
 namespace warmroute::detail {
@@ -53,14 +55,24 @@ struct PoolView {
   std::vector<RateLearner*> learners;    // of each of them, kept by the pool's state
   std::shared_ptr<const HashRing> ring;  // members are slots
   std::vector<Ramp> ramps;               // candidates in slow start, when this picture was made
+  std::vector<Candidate> prefillers;     // who may prefill for others; empty where policy wants no pairs
+  std::vector<std::uint32_t> prefiller_by_slot;  // as by_slot; empty with them
   bool any_up = false;
   bool any_adapter = true;  // every candidate takes any adapter
   bool any_slots = false;   // some candidate keeps slots
+  bool pairs = false;       // policy wants them, and there are, or were to be, replicas that prefill for others
+
+  [[nodiscard]] const Candidate& candidate(ReplicaId id) const noexcept { return candidates[by_slot[id.slot]]; }
+  /// Where the prompt of that decision is computed.
+  [[nodiscard]] const Candidate& computes(const Decision& d) const noexcept {
+    return d.is_pair() ? prefillers[prefiller_by_slot[d.prefill_replica.slot]] : candidate(d.replica);
+  }
 };
 
 struct Topology {
   Policy policy;
   CostWeights weights;
+  PairWeights pairs;
   std::vector<ReplicaRow> rows;
   std::vector<PoolView> pools;  // ordered by name
 
@@ -76,7 +88,27 @@ struct Topology {
   }
 };
 
-inline void add_candidates(PoolView& pool, const std::vector<ReplicaRow>& rows, const ReplicaTable& table) {
+/// Replicas that prefill for others. Where all of them left, their requests are told so while some replica only decodes.
+inline void add_prefillers(PoolView& pool, const Policy& policy, const std::vector<ReplicaRow>& rows,
+                           const ReplicaTable& table) {
+  if (policy.disaggregate == Disaggregate::never || policy.algorithm != Algorithm::cost) return;
+  pool.prefiller_by_slot.assign(table.max_replicas(), ~std::uint32_t{0});
+  for (const ReplicaRow& row : rows) {
+    if (row.spec.pool != pool.name || row.spec.cache_kind != CacheKind::paged) continue;
+    pool.pairs = pool.pairs || row.spec.role == Role::decode;
+    if (row.spec.role == Role::decode || (row.spec.role == Role::unified && !policy.unified_pairs)) continue;
+    auto kind = std::find(pool.hardware.begin(), pool.hardware.end(), row.spec.rates);
+    if (kind == pool.hardware.end()) kind = pool.hardware.insert(kind, row.spec.rates);
+    pool.prefiller_by_slot[row.id.slot] = static_cast<std::uint32_t>(pool.prefillers.size());
+    pool.prefillers.push_back({row.id, row.spec.health, row.spec.takes_any_adapter(),
+                               static_cast<std::uint16_t>(kind - pool.hardware.begin()), &table.book(row.id.slot),
+                               &row.spec, &table.matches(row.id.slot)});
+  }
+  pool.pairs = pool.pairs || !pool.prefillers.empty();
+}
+
+inline void add_candidates(PoolView& pool, const Policy& policy, const std::vector<ReplicaRow>& rows,
+                           const ReplicaTable& table) {
   pool.by_slot.assign(table.max_replicas(), ~std::uint32_t{0});
   for (const ReplicaRow& row : rows) {
     if (row.spec.pool != pool.name || row.spec.role == Role::prefill) continue;
@@ -92,6 +124,7 @@ inline void add_candidates(PoolView& pool, const std::vector<ReplicaRow>& rows, 
     pool.any_slots = pool.any_slots || row.spec.cache_kind == CacheKind::slots;
     pool.any_adapter = pool.any_adapter && row.spec.takes_any_adapter();
   }
+  add_prefillers(pool, policy, rows, table);
   pool.learners = pool.state->learners_of(pool.hardware);
 }
 

@@ -1,0 +1,140 @@
+/// One replica or two: ranks the parts of a pair beside the whole, where a pool has replicas that prefill for others. Reads only.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+
+#include "warmroute/route/detail/selection.hpp"
+#include "warmroute/route/disaggregate.hpp"
+
+namespace warmroute::detail {
+
+/// What the formulas read of one candidate.
+struct PairReading {
+  CostReplica cost;
+  PairReplica more;
+  PromptTerms prompt;
+};
+
+inline PairReading pair_reading(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
+  PairReading out;
+  out.cost = cost_replica(p, scratch, c);
+  const PrefillShare& share = p.pool->state->shares[c.id.slot];
+  out.more.decoding = c.book->decoding.load(std::memory_order_relaxed);
+  out.more.share_milli = share.milli(p.now.value);
+  const Rates& rates = scratch.rates[c.hardware];
+  const std::int64_t whole = scratch.whole_prefill_ns[c.hardware];
+  const std::int64_t work =
+      std::max<std::int64_t>(0, whole - (out.cost.cached_tokens == 0 ? 0 : rates.prefill_ns(out.cost.cached_tokens)));
+  out.more.share_with_milli = share.milli(p.now.value, work);
+  out.prompt = prompt_terms(p.topology->pairs, p.cost, rates, whole, out.cost, out.more);
+  return out;
+}
+inline DecodeTerms decode_terms_of(const Prepared& p, const Scratch& scratch, const Candidate& c, const PairReading& r,
+                                   std::int64_t share_milli) noexcept {
+  return decode_terms(p.topology->pairs, p.cost, scratch.rates[c.hardware], r.cost, r.more, share_milli);
+}
+inline std::int64_t unified_total(const Prepared& p, const Scratch& scratch, const Candidate& c,
+                                  const PairReading& r) noexcept {
+  return r.prompt.total + decode_terms_of(p, scratch, c, r, r.more.share_with_milli).total;
+}
+/// What a decode there costs, its KV and the prompts before it in the queue included.
+inline std::int64_t decode_side(const Prepared& p, const Scratch& scratch, const Candidate& c,
+                                const PairReading& r) noexcept {
+  return decode_terms_of(p, scratch, c, r, r.more.share_milli).total + r.cost.pending_ns +
+         transfer_ns(p.topology->pairs, p.input_tokens, r.cost.cached_tokens);
+}
+
+/// The best two of one part: the other part may want the same replica.
+struct BestTwo {
+  struct Place {
+    std::int64_t cost = std::numeric_limits<std::int64_t>::max();
+    std::uint64_t tie = 0;
+    const Candidate* candidate = nullptr;
+  };
+  std::array<Place, 2> places{};
+
+  void offer(std::int64_t cost, std::uint64_t tie, const Candidate* candidate) noexcept {
+    const auto before = [&](const Place& at) {
+      return at.candidate == nullptr || cost < at.cost || (cost == at.cost && tie < at.tie);
+    };
+    if (before(places[0])) {
+      places[1] = places[0];
+      places[0] = {cost, tie, candidate};
+    } else if (before(places[1])) {
+      places[1] = {cost, tie, candidate};
+    }
+  }
+  [[nodiscard]] const Candidate* first() const noexcept { return places[0].candidate; }
+};
+
+struct PairChoice {
+  Split split = Split::off;
+  const Candidate* prefill = nullptr;
+  const Candidate* decode = nullptr;
+  std::int64_t total = std::numeric_limits<std::int64_t>::max();
+};
+
+/// The cheapest two different replicas.
+inline PairChoice cheapest_pair(const BestTwo& prompts, const BestTwo& decodes) noexcept {
+  PairChoice best;
+  for (const auto& a : prompts.places) {
+    for (const auto& b : decodes.places) {
+      if (a.candidate == nullptr || b.candidate == nullptr || a.candidate->id == b.candidate->id) continue;
+      if (a.cost + b.cost >= best.total) continue;
+      best = {Split::pair, a.candidate, b.candidate, a.cost + b.cost};
+    }
+  }
+  return best;
+}
+
+inline bool sends_kv(const Policy& policy, const Candidate& c) noexcept {
+  return c.spec->cache_kind == CacheKind::paged &&
+         (c.spec->role == Role::prefill || (policy.unified_pairs && c.spec->role == Role::unified));
+}
+inline bool receives_kv(const Policy& policy, const Candidate& c) noexcept {
+  return c.spec->cache_kind == CacheKind::paged &&
+         (c.spec->role == Role::decode || (policy.unified_pairs && c.spec->role == Role::unified));
+}
+
+inline BestTwo best_prompts(const Prepared& p, const Request& r, const Scratch& scratch) noexcept {
+  BestTwo out;
+  for (const Candidate& c : p.pool->prefillers) {
+    if (c.health != Health::up || !may_take(p, c, r)) continue;
+    out.offer(pair_reading(p, scratch, c).prompt.total, mix(p.draw ^ c.id.slot), &c);
+  }
+  return out;
+}
+
+/// Ranks the eligible as the only replica of the request, by the terms of pairs; and finds the best pair beside them.
+/// returns: the pair, or why there is none. The ranking is filled in any case.
+inline PairChoice rank_with_pairs(const Prepared& p, const Request& r, const Scratch& scratch,
+                                  Ranking& ranking) noexcept {
+  const Policy& policy = p.topology->policy;
+  BestTwo decodes;
+  for (const std::uint32_t i : scratch.eligible) {
+    const Candidate& c = p.pool->candidates[i];
+    const PairReading reading = pair_reading(p, scratch, c);
+    const std::int64_t total = ramped(p, i, unified_total(p, scratch, c, reading));
+    ranking.offer(total, 0, p.draw, c.id.slot, i);
+    ranking.held(reading.cost.cached_tokens, total, i);
+    if (receives_kv(policy, c))
+      decodes.offer(ramped(p, i, decode_side(p, scratch, c, reading)), mix(p.draw ^ c.id.slot), &c);
+  }
+  if (r.pinned.valid() || p.fail_open) return {};
+  if (decodes.first() == nullptr) return {.split = Split::no_decode};
+  const BestTwo prompts = best_prompts(p, r, scratch);
+  if (prompts.first() == nullptr) return {.split = Split::no_prefill};
+  PairChoice pair = cheapest_pair(prompts, decodes);
+  if (pair.prefill == nullptr) return {.split = Split::no_decode};  // one replica is all there is
+  if (policy.disaggregate == Disaggregate::always) return pair;
+  const Candidate& whole = p.pool->candidates[ranking.places[0].candidate];
+  const std::int64_t uncached = p.input_tokens - cost_replica(p, scratch, whole).cached_tokens;
+  if (uncached < policy.pair_min_tokens) pair.split = Split::short_prompt;
+  else if (ranking.places[0].first <= pair.total) pair.split = Split::unified_cheaper;
+  return pair;
+}
+
+}  // namespace warmroute::detail

@@ -1,0 +1,216 @@
+/// Prefill on one replica and decode on another: what a pair costs against one replica that does both, and how many of each a pool needs.
+///
+///   prompt(p)  = wait + (1 + beta) * (P - rebate) + interference * q * P + what it pushes beyond itl_limit    (cost.hpp, gamma replaced)
+///   decode(d)  = delta * E[out] * step / (1 - u) + what it is beyond itl_limit, for everybody who decodes there
+///   unified(r) = prompt(r) + decode(r)
+///   pair(p, d) = prompt(p) + latency + per token * (input - held by d) + wait(d) + decode(d)
+///
+/// u is the share of time that a replica has spent on prefill of late: decodes there advance in the rest. So replicas that prefill much repel
+/// decodes, those that decode much repel prompts, and a fleet of replicas that can do both parts by itself into as many of each as the
+/// traffic needs. Everything comes from the router's own books. Integers in nanoseconds, as in cost.hpp.
+/// Does not: move KV, which engines do among themselves; look at the topology of links.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+
+#include "warmroute/observe/statistics.hpp"
+#include "warmroute/route/cost.hpp"
+#include "warmroute/route/policy.hpp"
+
+namespace warmroute {
+
+/// The policy's knobs of pairs, ready for integer arithmetic.
+struct PairWeights {
+  CostWeights cost;  ///< of the policy, with `interference` in gamma's place
+  std::int64_t token_ns = 0;
+  std::int64_t latency_ns = 0;
+  std::int64_t ttft_limit_ns = 0;
+  std::int64_t itl_limit_ns = 0;
+
+  static PairWeights from(const Policy& p) noexcept {
+    PairWeights w;
+    w.cost = CostWeights::from(p);
+    w.cost.gamma = static_cast<std::int64_t>(std::llround(p.interference * 1'000));
+    w.token_ns = p.kv_transfer_per_token.value;
+    w.latency_ns = p.kv_transfer_latency.value;
+    w.ttft_limit_ns = p.ttft_limit.value;
+    w.itl_limit_ns = p.itl_limit.value;
+    return w;
+  }
+};
+
+/// How much of its time a replica spends on prefill, from the work booked there; older work fades over kWindow.
+/// threads: any. Two calls at once may lose one of two amounts: it is a mean, not a book.
+class PrefillShare {
+ public:
+  static constexpr std::int64_t kWindowUs = 10'000'000;  // about the time that a request decodes
+
+  void add(std::int64_t work_ns, std::int64_t now_ns) noexcept {
+    const std::int64_t work = work_us(now_ns) + std::clamp<std::int64_t>(work_ns / 1'000, 0, kMostUs);
+    work_us_.store(std::min(work, kMostUs), std::memory_order_relaxed);
+    at_us_.store(now_ns / 1'000, std::memory_order_relaxed);
+  }
+  /// returns: thousandths of the time, `more_ns` of further work included. 900 at most: decodes advance in every step.
+  [[nodiscard]] std::int64_t milli(std::int64_t now_ns, std::int64_t more_ns = 0) const noexcept {
+    const std::int64_t more = std::clamp<std::int64_t>(more_ns / 1'000, 0, kMostUs);
+    return std::min<std::int64_t>(900, (work_us(now_ns) + more) * 1'000 / kWindowUs);
+  }
+
+ private:
+  static constexpr std::int64_t kMostUs = 100'000'000'000;
+  [[nodiscard]] std::int64_t work_us(std::int64_t now_ns) const noexcept {
+    const std::int64_t work = work_us_.load(std::memory_order_relaxed);
+    const std::int64_t passed = now_ns / 1'000 - at_us_.load(std::memory_order_relaxed);
+    if (work == 0 || passed <= 0) return work;
+    return passed > 16 * kWindowUs ? 0 : work / 16 * kWindowUs / (kWindowUs + passed) * 16;
+  }
+  std::atomic<std::int64_t> work_us_{0};
+  std::atomic<std::int64_t> at_us_{0};
+};
+
+/// What one replica has beside CostReplica.
+struct PairReplica {
+  std::int64_t share_milli = 0;       ///< PrefillShare
+  std::int64_t share_with_milli = 0;  ///< the same with this request's prefill
+  std::int64_t decoding = 0;          ///< requests that decode there
+};
+
+/// units: ns, weighted as they enter a total.
+struct PromptTerms {
+  CostTerms
+      cost;  ///< wait, prefill, miss, rebate, stall, transfer from lower tiers, session, prior; its decode does not count
+  std::int64_t pushed = 0;  ///< decodes there that it pushes beyond itl_limit
+  std::int64_t total = 0;
+};
+struct DecodeTerms {
+  std::int64_t itl = 0;      ///< expected time between tokens, unweighted
+  std::int64_t decode = 0;   ///< own decode, prefills there included
+  std::int64_t crowded = 0;  ///< beyond itl_limit
+  std::int64_t total = 0;
+};
+struct PairTerms {
+  PromptTerms prompt;
+  DecodeTerms decode;
+  std::int64_t transfer = 0;
+  std::int64_t decode_wait = 0;  ///< prefill work booked on the decode replica
+  std::int64_t total = 0;
+};
+
+namespace detail {
+
+inline std::int64_t stretched(std::int64_t step_ns, std::int64_t share_milli) noexcept {
+  return step_ns * 1'000 / (1'000 - share_milli);
+}
+inline std::int64_t step_ns(const Rates& rates, std::int64_t requests, std::int64_t context_tokens) noexcept {
+  const std::int64_t batch = std::clamp<std::int64_t>(requests, 1, kMaxRequests);
+  const std::int64_t step = std::max(rates.floor_ns, rates.token_ps * batch / 1'000) + rates.overhead_ns +
+                            rates.context_ps * std::min(context_tokens, kMaxContext) / 1'000;
+  return std::min<std::int64_t>(step, 10'000'000'000);  // no limit is longer
+}
+inline std::int64_t over(std::int64_t itl, std::int64_t limit) noexcept {
+  return limit > 0 ? std::min<std::int64_t>(std::max<std::int64_t>(0, itl - limit), 1'000'000'000) : 0;
+}
+
+}  // namespace detail
+
+inline PromptTerms prompt_terms(const PairWeights& w, const CostRequest& q, const Rates& rates,
+                                std::int64_t whole_prefill_ns, const CostReplica& r, const PairReplica& more) noexcept {
+  PromptTerms t;
+  t.cost = cost_of(w.cost, q, rates, whole_prefill_ns, r);
+  if (w.itl_limit_ns > 0 && more.decoding > 0) {
+    const std::int64_t step = detail::step_ns(rates, more.decoding, r.context_tokens);
+    const std::int64_t before = detail::over(detail::stretched(step, more.share_milli), w.itl_limit_ns);
+    const std::int64_t after = detail::over(detail::stretched(step, more.share_with_milli), w.itl_limit_ns);
+    // Those who decode there are half done in the mean.
+    t.pushed = (after - before) * std::min(q.output_tokens, kMaxOutput) / 2 * std::min(more.decoding, kMaxRequests);
+  }
+  t.total = t.cost.total - t.cost.decode + t.pushed;
+  return t;
+}
+
+/// `share_milli`: of the time that is left for prefill there while it decodes.
+inline DecodeTerms decode_terms(const PairWeights& w, const CostRequest& q, const Rates& rates, const CostReplica& r,
+                                const PairReplica& more, std::int64_t share_milli) noexcept {
+  DecodeTerms t;
+  const std::int64_t output = std::min(q.output_tokens, kMaxOutput);
+  t.itl = detail::stretched(
+      detail::step_ns(rates, std::min(r.requests, kMaxRequests) + 1, r.context_tokens + q.input_tokens), share_milli);
+  t.decode = t.itl * output / 1'000 * w.cost.delta;
+  t.crowded = detail::over(t.itl, w.itl_limit_ns) * output / 2 * (std::min(more.decoding, kMaxRequests) + 1);
+  t.total = t.decode + t.crowded;
+  return t;
+}
+
+/// `held`: leading tokens that the decode replica has already: they are not sent.
+inline std::int64_t transfer_ns(const PairWeights& w, std::int64_t input_tokens, std::int64_t held) noexcept {
+  return w.latency_ns + w.token_ns * std::max<std::int64_t>(0, input_tokens - held);
+}
+
+/// What was served in a stretch of time, as statistics count it: differences of two readings.
+struct ServedTokens {
+  std::int64_t uncached_input_tokens = 0;  ///< computed
+  std::int64_t input_tokens = 0;
+  std::int64_t output_tokens = 0;
+  std::int64_t requests = 0;
+  std::int64_t seconds = 0;
+};
+/// returns: what lies between two readings of a router's statistics (later less earlier) that are `seconds` apart.
+inline ServedTokens served_between(const RouterStatistics& earlier, const RouterStatistics& later,
+                                   std::int64_t seconds) noexcept {
+  const auto of = [](const RouterStatistics& s) {
+    ServedTokens t;
+    for (const ReplicaStatistics& r : s.replicas) {
+      t.input_tokens += r.input_tokens;
+      t.uncached_input_tokens += r.input_tokens - r.matched_tokens;
+    }
+    t.output_tokens = s.output_tokens;
+    t.requests = static_cast<std::int64_t>(s.outcomes[static_cast<std::size_t>(Outcome::finished)]);
+    return t;
+  };
+  const ServedTokens a = of(earlier), b = of(later);
+  return {b.uncached_input_tokens - a.uncached_input_tokens, b.input_tokens - a.input_tokens,
+          b.output_tokens - a.output_tokens, b.requests - a.requests, seconds};
+}
+struct PoolRatio {
+  std::int64_t prefill = 0;  ///< replicas; both 0 where nothing was served
+  std::int64_t decode = 0;
+  std::int64_t prefill_busy_milli =
+      0;  ///< of each of those, thousandths of the time; above 1,000: too few replicas in all
+  std::int64_t decode_busy_milli = 0;
+};
+/// returns: how to divide `replicas` of equal rates so that the busier part is least busy; each part has one at least. A decode replica is
+/// busy by the share of its steps' time that its batch needs at `itl_ns`, the time between tokens that is aimed at (> 0).
+/// Pure: a decode step of B requests with contexts of c tokens takes max(F, a B) + k B c + o, and B must be so that it stays below itl_ns.
+inline PoolRatio advise_ratio(const ServedTokens& served, const Rates& rates, std::int64_t itl_ns,
+                              std::int64_t replicas) noexcept {
+  PoolRatio best;
+  if (replicas < 2 || served.seconds <= 0 || served.requests <= 0 || itl_ns <= 0) return best;
+  const auto real = [](std::int64_t v) { return static_cast<double>(v); };
+  const double seconds = real(served.seconds);
+  const double mean_input = real(served.input_tokens) / real(served.requests);
+  const double uncached = real(served.uncached_input_tokens) / real(served.requests);
+  // Attention pairs of the uncached part lie behind the cached one.
+  const double pairs = uncached * (mean_input - uncached) + uncached * (uncached + 1) / 2;
+  const double prompt_s = (real(rates.token_ps) * uncached + real(rates.pair_ps) * pairs) / 1e12;
+  const double context = mean_input + real(served.output_tokens) / real(served.requests) / 2;
+  const double room_ps = real(itl_ns - rates.overhead_ns) * 1e3;
+  const double memory_bound = (room_ps - real(rates.floor_ns) * 1e3) / (real(rates.context_ps) * context);
+  const double compute_bound = room_ps / (real(rates.token_ps) + real(rates.context_ps) * context);
+  const double batch = std::max(1.0, std::min(memory_bound, compute_bound));
+  const double prefill_load = real(served.requests) / seconds * prompt_s;                        // replicas
+  const double decode_load = real(served.output_tokens) / seconds * real(itl_ns) / 1e9 / batch;  // replicas
+  double least = 0;
+  for (std::int64_t p = 1; p < replicas; ++p) {
+    const double busiest = std::max(prefill_load / real(p), decode_load / real(replicas - p));
+    if (best.prefill != 0 && busiest >= least) continue;
+    least = busiest;
+    best = {p, replicas - p, std::llround(prefill_load / real(p) * 1e3),
+            std::llround(decode_load / real(replicas - p) * 1e3)};
+  }
+  return best;
+}
+
+}  // namespace warmroute
