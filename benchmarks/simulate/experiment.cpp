@@ -23,6 +23,14 @@ class Workloads {
     reading.format = setup_.format;
     auto records = trace::read_trace(setup_.trace, setup_.limit, {}, reading);
     if (!records) return records.error();
+    if (setup_.ratio_high > 0) {
+      std::erase_if(*records, [&](const trace::TraceRecord& r) {
+        const double ratio =
+            static_cast<double>(r.input_tokens) / static_cast<double>(std::max<std::int64_t>(1, r.output_tokens));
+        return ratio < setup_.ratio_low || ratio >= setup_.ratio_high;
+      });
+    }
+    repeat(*records, setup_.agents.repeats);
     base_ = trace::open_loop(std::move(*records));
     if (base_.requests.empty()) return Error{Code::invalid_argument, setup_.trace + " holds no records", kNoOffset};
     return {};
@@ -39,6 +47,23 @@ class Workloads {
   }
 
  private:
+  // One after the other, each time with blocks and sessions of its own.
+  static void repeat(std::vector<trace::TraceRecord>& records, std::size_t times) {
+    const std::size_t once = records.size();
+    if (once == 0) return;
+    const std::int64_t span = records.back().arrival_us - records.front().arrival_us;
+    const std::int64_t period = span + span / static_cast<std::int64_t>(once);
+    for (std::size_t k = 1; k < times; ++k) {
+      for (std::size_t i = 0; i < once; ++i) {
+        trace::TraceRecord r = records[i];
+        r.arrival_us += static_cast<std::int64_t>(k) * period;
+        if (r.session != 0) r.session ^= std::uint64_t{k} << 48;
+        for (std::uint64_t& block : r.blocks) block ^= std::uint64_t{k} << 48;
+        records.push_back(std::move(r));
+      }
+    }
+  }
+
   using Key = std::tuple<double, std::int64_t, std::uint64_t>;
 
   Result<Workload> make(double load, std::int64_t replicas, std::uint64_t seed) {
@@ -73,13 +98,13 @@ class Workloads {
 
 std::vector<Cell> cells_of(const Setup& setup) {
   std::vector<Cell> cells;
-  for (const std::int64_t replicas : setup.replicas) {
+  for (const FleetSpec& fleet : setup.replicas) {
     for (const double load : setup.loads) {
       for (const std::int64_t capacity : setup.capacities) {
         for (const std::int64_t routers : setup.routers) {
           for (const trace::View& view : setup.views) {
-            for (const std::string& rule : setup.rules)
-              cells.push_back({rule, load, view, replicas, capacity, routers, {}});
+            for (const RuleOnFleet& on : setup.rules)
+              cells.push_back({on.rule, load, view, on.fleet.value_or(fleet), capacity, routers, {}});
           }
         }
       }
@@ -96,7 +121,9 @@ struct Job {
 
 Result<trace::SimulationFigures> simulate_one(const Setup& setup, const Job& job) {
   trace::SimulationConfig config = setup.base;
-  config.replicas = job.cell->replicas;
+  config.replicas = job.cell->fleet.replicas;
+  config.prefill_replicas = job.cell->fleet.prefill;
+  config.decode_replicas = job.cell->fleet.decode;
   config.replica.capacity_tokens = job.cell->capacity;
   config.rule = job.cell->rule;
   config.view = job.cell->view;
@@ -135,7 +162,7 @@ Result<std::vector<Cell>> run(const Setup& setup) {
   for (Cell& cell : cells) {
     cell.runs.resize(static_cast<std::size_t>(setup.seeds));
     for (std::size_t seed = 0; seed < cell.runs.size(); ++seed) {
-      auto workload = workloads.get(cell.load, cell.replicas, seed + 1);
+      auto workload = workloads.get(cell.load, cell.fleet.replicas, seed + 1);
       if (!workload) return workload.error();
       jobs.push_back({&cell, seed, *workload});
     }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,17 @@ namespace warmroute::simulate {
 
 enum class Kind { trace, agents, hot };
 
+/// So many replicas, of which some only prefill and some only decode.
+struct FleetSpec {
+  std::int64_t replicas = 8;
+  std::int64_t prefill = 0;
+  std::int64_t decode = 0;
+};
+struct RuleOnFleet {
+  std::string rule;
+  std::optional<FleetSpec> fleet;  ///< of its own, in place of those of the setup
+};
+
 struct Setup {
   Kind kind = Kind::trace;
   std::string trace;
@@ -22,11 +34,12 @@ struct Setup {
   trace::AgentTraceOptions agents;
   trace::HotPrefixOptions hot;
 
-  trace::SimulationConfig base;  ///< profile, budget, churn, horizon, warm-up, sampling
-  std::vector<std::string> rules;
+  trace::SimulationConfig base;          ///< profile, budget, churn, horizon, warm-up, sampling
+  double ratio_low = 0, ratio_high = 0;  ///< input per output token of the records that are taken; 0: all
+  std::vector<RuleOnFleet> rules;
   std::vector<double> loads;  ///< open loop: no-cache prefill utilisation; 0: at the trace's own times
   std::vector<trace::View> views;
-  std::vector<std::int64_t> replicas;
+  std::vector<FleetSpec> replicas;
   std::vector<std::int64_t> capacities;  ///< KV tokens of a replica; 0: the profile's
   std::vector<std::int64_t> routers;
   std::int64_t seeds = 3;
@@ -38,7 +51,7 @@ struct Cell {
   std::string rule;
   double load = 0;
   trace::View view;
-  std::int64_t replicas = 0;
+  FleetSpec fleet;
   std::int64_t capacity = 0;
   std::int64_t routers = 1;
   std::vector<trace::SimulationFigures> runs;  ///< by seed

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -19,7 +20,16 @@ ABSL_FLAG(std::string, format, "automatic",
           "its form: mooncake, qwen, burstgpt, azure, ragpulse, weka; automatic: by its first line");
 ABSL_FLAG(std::uint64_t, limit, 0, "take the first n records, or conversations; 0: all");
 ABSL_FLAG(std::string, profile, "70b-8xh100", "hardware of the replicas; \"list\" shows all");
-ABSL_FLAG(std::string, replicas, "8", "one or several numbers");
+ABSL_FLAG(std::string, replicas, "8",
+          "one or several fleets: a number, or \"4+4\" that only prefill + only decode, or \"2+2+4\" with unified ones "
+          "behind; a policy may name its own, as in pd:always@4+4");
+ABSL_FLAG(double, link_gbps, 400, "bandwidth on which a replica sends KV to others, Gbit/s");
+ABSL_FLAG(double, transfer_ms, 5, "latency of such a transfer, whatever its size");
+ABSL_FLAG(
+    std::string, limits, "",
+    "ttft_ms,itl_ms: the goodput counts requests within both, the ITL being a request's mean; rules pd: are told");
+ABSL_FLAG(std::string, ratio, "",
+          "low,high: of a trace, only requests with so many input tokens per output token: 30,1e9 is heavy on prefill");
 ABSL_FLAG(std::string, load, "0.7,0.9", "no-cache prefill utilisations; 0: at the trace's own times");
 ABSL_FLAG(std::string, policy, "warmroute,least,dynamo,gaie,llmd,lmetric,H,pooled",
           "rules, name:option=value; \"list\" shows all");
@@ -41,7 +51,7 @@ ABSL_FLAG(std::int64_t, threads, 2, "simulations at once");
 ABSL_FLAG(double, rate, 0.1, "agents: conversations that start per second");
 ABSL_FLAG(double, think_cap_s, 60, "agents: longer pauses are cut to this");
 ABSL_FLAG(bool, share_system_prompts, false, "agents: equal tool and system lengths are the same blocks");
-ABSL_FLAG(std::uint64_t, repeats, 1, "agents: how often the set is played");
+ABSL_FLAG(std::uint64_t, repeats, 1, "agents, traces: how often the set is played, each time with blocks of its own");
 ABSL_FLAG(std::int64_t, agents, 50, "hot: how many");
 ABSL_FLAG(std::int64_t, turns, 20, "hot: turns of each");
 ABSL_FLAG(std::int64_t, system_tokens, 6144, "hot: length of the system prompt");
@@ -84,6 +94,20 @@ Result<std::vector<double>> numbers(const char* flag, const std::string& text, d
   }
   if (out.empty()) return Error{Code::invalid_argument, std::string("--") + flag + " is empty", kNoOffset};
   return out;
+}
+
+std::optional<FleetSpec> fleet_of(const std::string& text) {
+  std::vector<std::int64_t> parts;
+  std::stringstream stream(text);
+  for (std::string piece; std::getline(stream, piece, '+');) {
+    char* end = nullptr;
+    parts.push_back(std::strtoll(piece.c_str(), &end, 10));
+    if (piece.empty() || *end != '\0' || parts.back() < 0 || parts.back() > 16'384) return std::nullopt;
+  }
+  if (parts.empty() || parts.size() > 3) return std::nullopt;
+  if (parts.size() == 1) return parts[0] < 1 ? std::nullopt : std::optional(FleetSpec{parts[0], 0, 0});
+  if (parts.size() == 2) parts.push_back(0);
+  return FleetSpec{parts[0] + parts[1] + parts[2], parts[0], parts[1]};
 }
 
 std::vector<std::int64_t> whole(const std::vector<double>& values) {
@@ -167,19 +191,59 @@ Status set_workload(Setup& setup) {
   return {};
 }
 
+Status set_fleets(Setup& setup) {
+  const auto refuse = [](const std::string& text) {
+    return Error{Code::invalid_argument,
+                 "\"" + text + "\" is no fleet: a number, prefill+decode or prefill+decode+unified", kNoOffset};
+  };
+  for (const std::string& piece : pieces(absl::GetFlag(FLAGS_replicas))) {
+    const auto fleet = fleet_of(piece);
+    if (!fleet) return refuse(piece);
+    setup.replicas.push_back(*fleet);
+  }
+  for (const std::string& rule : pieces(absl::GetFlag(FLAGS_policy))) {
+    const std::size_t at = rule.find('@');
+    std::optional<FleetSpec> own;
+    if (at != std::string::npos && !(own = fleet_of(rule.substr(at + 1)))) return refuse(rule.substr(at + 1));
+    setup.rules.push_back({rule.substr(0, at), own});
+  }
+  if (setup.replicas.empty()) return Error{Code::invalid_argument, "--replicas is empty", kNoOffset};
+  const double gbps = absl::GetFlag(FLAGS_link_gbps);
+  if (!(gbps > 0)) return Error{Code::invalid_argument, "--link_gbps must be positive", kNoOffset};
+  setup.base.transfer_latency_us = micros(absl::GetFlag(FLAGS_transfer_ms) / 1e3);
+  setup.base.transfer_token_ps = static_cast<std::int64_t>(
+      static_cast<double>(setup.base.replica.hardware.kv_bytes_per_token) * 8'000 / gbps + 0.5);
+  return {};
+}
+
+Status set_limits(Setup& setup) {
+  if (const std::string text = absl::GetFlag(FLAGS_limits); !text.empty()) {
+    const auto limits = numbers("limits", text, 0, 1e7);
+    if (!limits) return limits.error();
+    if (limits->size() != 2) return Error{Code::invalid_argument, "--limits must be ttft_ms,itl_ms", kNoOffset};
+    setup.base.slo_ttft_us = micros((*limits)[0] / 1e3);
+    setup.base.slo_itl_us = micros((*limits)[1] / 1e3);
+  }
+  if (const std::string text = absl::GetFlag(FLAGS_ratio); !text.empty()) {
+    const auto ratio = numbers("ratio", text, 0, 1e12);
+    if (!ratio) return ratio.error();
+    if (ratio->size() != 2) return Error{Code::invalid_argument, "--ratio must be low,high", kNoOffset};
+    setup.ratio_low = (*ratio)[0];
+    setup.ratio_high = (*ratio)[1];
+  }
+  return {};
+}
+
 Status set_axes(Setup& setup) {
   const auto loads = numbers("load", setup.kind == Kind::trace ? absl::GetFlag(FLAGS_load) : "0", 0, 1000);
-  const auto replicas = numbers("replicas", absl::GetFlag(FLAGS_replicas), 1, 16'384);
   const auto capacities = numbers("capacity", absl::GetFlag(FLAGS_capacity), 0, 1e12);
   const auto routers = numbers("routers", absl::GetFlag(FLAGS_routers), 1, 1'024);
-  for (const auto* list : {&loads, &replicas, &capacities, &routers}) {
+  for (const auto* list : {&loads, &capacities, &routers}) {
     if (!*list) return list->error();
   }
   setup.loads = *loads;
-  setup.replicas = whole(*replicas);
   setup.capacities = whole(*capacities);
   setup.routers = whole(*routers);
-  setup.rules = pieces(absl::GetFlag(FLAGS_policy));
   setup.seeds = absl::GetFlag(FLAGS_seeds);
   setup.threads = absl::GetFlag(FLAGS_threads);
   if (setup.seeds < 1 || setup.threads < 1)
@@ -194,6 +258,7 @@ Result<Setup> setup_from_flags() {
   if (auto s = set_views(setup); !s) return s.error();
   if (auto s = set_workload(setup); !s) return s.error();
   if (auto s = set_axes(setup); !s) return s.error();
+  if (auto s = set_fleets(setup); !s) return s.error();
   auto churn = trace::parse_churn(absl::GetFlag(FLAGS_churn));
   if (!churn) return churn.error();
   setup.base.churn = *churn;
@@ -203,6 +268,7 @@ Result<Setup> setup_from_flags() {
   setup.base.sample_us = micros(absl::GetFlag(FLAGS_sample_s));
   setup.base.keep_requests = absl::GetFlag(FLAGS_per_request);
   setup.base.slo_ttft_us = micros(absl::GetFlag(FLAGS_slo_s));
+  if (auto s = set_limits(setup); !s) return s.error();
   return setup;
 }
 
@@ -259,6 +325,8 @@ int main(int argc, char** argv) {
       "Simulates a fleet behind routing policies and prints policies x loads x views.\n"
       "  warmroute-simulate --trace conversation_trace.jsonl --profile 70b-8xh100 --replicas 8 --load 0.7,0.9 --policy "
       "warmroute,dynamo\n"
+      "  warmroute-simulate --trace conversation_trace.jsonl --limits 3000,40 --ratio 30,1e9 --load 0.5 --policy "
+      "pd:unified,pd:always@4+4,pd:decided\n"
       "  warmroute-simulate --workload agents --trace agents.jsonl.gz --rate 0.2 --policy warmroute,H --seeds 10\n"
       "  warmroute-simulate --workload hot --policy warmroute:hot=0,warmroute --view own-approx --routers 1,8");
   return warmroute::simulate::main_with_flags();

@@ -19,7 +19,7 @@ std::string print(const char* pattern, Args... args) {
 
 std::string group_title(const Setup& setup, const Cell& c) {
   std::string title = print("%s, %lld replicas", std::string(setup.base.replica.hardware.name).c_str(),
-                            static_cast<long long>(c.replicas));
+                            static_cast<long long>(c.fleet.replicas));
   if (setup.kind == Kind::trace) title += c.load > 0 ? print(", load %.2f", c.load) : std::string(", as recorded");
   if (c.capacity > 0) title += print(", %lld KV tokens", static_cast<long long>(c.capacity));
   if (c.routers > 1)
@@ -28,11 +28,20 @@ std::string group_title(const Setup& setup, const Cell& c) {
   return title + ", view " + std::string(c.view.name);
 }
 
+// Fleets whose replicas are not all alike are named behind the rule.
+std::string rule_of(const Cell& c) {
+  const FleetSpec& f = c.fleet;
+  if (f.prefill + f.decode == 0) return c.rule;
+  std::string out = c.rule + print("@%lld+%lld", static_cast<long long>(f.prefill), static_cast<long long>(f.decode));
+  const std::int64_t rest = f.replicas - f.prefill - f.decode;
+  return rest == 0 ? out : out + print("+%lld", static_cast<long long>(rest));
+}
+
 std::string row(const Cell& c) {
   const auto mean = [&](auto&& pick) { return c.mean(pick); };
   const auto ttft = [](const Figures& f) { return f.ttft.mean_us / 1e3; };
   std::string out =
-      print("%-30s %6.0f %8.0f %6.0f %8.0f %7.2f %7.2f", c.rule.c_str(),
+      print("%-30s %6.0f %8.0f %6.0f %8.0f %7.2f %7.2f", rule_of(c).c_str(),
             mean([](const Figures& f) { return static_cast<double>(f.completed); }), mean(ttft), c.half_range(ttft),
             mean([](const Figures& f) { return static_cast<double>(f.ttft.p50_us) / 1e3; }),
             mean([](const Figures& f) { return static_cast<double>(f.ttft.p90_us) / 1e6; }),
@@ -49,12 +58,17 @@ std::string row(const Cell& c) {
             mean([](const Figures& f) { return f.prefill_imbalance; }),
             mean([](const Figures& f) { return f.token_imbalance; }),
             mean([](const Figures& f) { return f.spill_ratio; }), mean([](const Figures& f) { return f.duplicates; }));
-  out += print(" %6.0f %5.0f %4.0f %5.0f %7.2f\n",
+  out += print(" %6.0f %5.0f %4.0f %5.0f %7.2f",
                mean([](const Figures& f) { return static_cast<double>(f.evictions) / 1e3; }),
                c.sum([](const Figures& f) { return static_cast<double>(f.preemptions); }),
                c.sum([](const Figures& f) { return static_cast<double>(f.rejected + f.unplaced); }),
                c.sum([](const Figures& f) { return static_cast<double>(f.sent_again); }),
                mean([](const Figures& f) { return f.tokens_per_dollar / 1e6; }));
+  out +=
+      print(" %7.3f %5.1f %6.0f\n", mean([](const Figures& f) { return f.goodput_rate; }), mean([](const Figures& f) {
+              return f.completed > 0 ? 100 * static_cast<double>(f.pairs) / static_cast<double>(f.completed) : 0;
+            }),
+            mean([](const Figures& f) { return f.transfer.mean_us / 1e3; }));
   return out;
 }
 
@@ -96,7 +110,10 @@ std::string run_json(const Figures& f) {
   count("preemptions", f.preemptions);
   count("booked_at_end", f.booked_at_end);
   count("makespan_us", f.makespan_us);
+  count("pairs", f.pairs);
+  count("transferred_tokens", f.transferred_tokens);
   real("goodput", f.goodput);
+  real("goodput_rate", f.goodput_rate);
   real("hit_ratio", f.hit_ratio);
   real("bound_ratio", f.bound_ratio);
   real("busy_imbalance", f.busy_imbalance);
@@ -120,8 +137,8 @@ std::string table(const Setup& setup, const std::vector<Cell>& cells) {
       out += (before.empty() ? "" : "\n") + title + "\n";
       out += print("%-30s %6s %8s %6s %8s %7s %7s %6s %6s %7s %7s %6s", "policy", "n", "TTFT ms", "+-", "p50 ms",
                    "p90 s", "p99 s", "ITL ms", "p99 ms", "E2E s", "p99 s", "good%");
-      out += print(" %6s %5s %5s %5s %5s %6s %5s %6s %5s %4s %5s %7s\n", "hit", "of", "busy", "pre", "tok", "spill",
-                   "dup", "evict", "preem", "rej", "again", "Mtok/$");
+      out += print(" %6s %5s %5s %5s %5s %6s %5s %6s %5s %4s %5s %7s %7s %5s %6s\n", "hit", "of", "busy", "pre", "tok",
+                   "spill", "dup", "evict", "preem", "rej", "again", "Mtok/$", "good/s", "pair%", "KV ms");
       before = title;
     }
     out += row(c);
@@ -132,7 +149,9 @@ std::string table(const Setup& setup, const std::vector<Cell>& cells) {
       "busy, pre, tok: max / mean over replicas of step time, prefill work, tokens in flight. spill: sent where "
       "clearly less was held.\n",
       static_cast<long long>(setup.seeds));
-  return out;
+  return out +
+         "good: within the limits; good/s: such requests a second and replica. pair: prefill and decode on two "
+         "replicas; KV: from the end of that prefill to the KV's arrival.\n";
 }
 
 std::string to_json(const Setup& setup, const std::vector<Cell>& cells) {
@@ -145,10 +164,12 @@ std::string to_json(const Setup& setup, const std::vector<Cell>& cells) {
       if (ch == '"' || ch == '\\') out += '\\';
       out += ch;
     }
-    out +=
-        print("\",\"load\":%.9g,\"view\":\"%s\",\"replicas\":%lld,\"capacity_tokens\":%lld,\"routers\":%lld,\"runs\":[",
-              c.load, std::string(c.view.name).c_str(), static_cast<long long>(c.replicas),
-              static_cast<long long>(c.capacity), static_cast<long long>(c.routers));
+    out += print(
+        "\",\"load\":%.9g,\"view\":\"%s\",\"replicas\":%lld,\"prefill_replicas\":%lld,"
+        "\"decode_replicas\":%lld,\"capacity_tokens\":%lld,\"routers\":%lld,\"runs\":[",
+        c.load, std::string(c.view.name).c_str(), static_cast<long long>(c.fleet.replicas),
+        static_cast<long long>(c.fleet.prefill), static_cast<long long>(c.fleet.decode),
+        static_cast<long long>(c.capacity), static_cast<long long>(c.routers));
     for (std::size_t s = 0; s < c.runs.size(); ++s) out += (s == 0 ? "" : ",") + run_json(c.runs[s]);
     out += "]}";
   }

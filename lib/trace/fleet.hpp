@@ -34,10 +34,10 @@ class Fleet final : private Foresight {
       fleet->on_admitted(static_cast<std::uint32_t>(id), replica, at_us, cached_tokens, attempt);
     }
     void token(std::uint64_t id, std::int64_t at_us, std::int64_t index) override {
-      fleet->on_token(static_cast<std::uint32_t>(id), at_us, index);
+      fleet->on_token(static_cast<std::uint32_t>(id), replica, at_us, index);
     }
     void finished(std::uint64_t id, std::int64_t at_us) override {
-      fleet->on_finished(static_cast<std::uint32_t>(id), at_us);
+      fleet->on_finished(static_cast<std::uint32_t>(id), replica, at_us);
     }
     void committed(std::uint64_t block, std::uint64_t parent, std::int64_t depth, std::int64_t at_us) override {
       fleet->on_block({at_us, replica, fleet->lives_[replica], true, block, parent, depth});
@@ -100,8 +100,14 @@ class Fleet final : private Foresight {
 
   void on_admitted(std::uint32_t index, std::uint32_t replica, std::int64_t at_us, std::int64_t cached,
                    std::int64_t attempt);
-  void on_token(std::uint32_t index, std::int64_t at_us, std::int64_t number);
-  void on_finished(std::uint32_t index, std::int64_t at_us);
+  void on_token(std::uint32_t index, std::uint32_t replica, std::int64_t at_us, std::int64_t number);
+  void on_finished(std::uint32_t index, std::uint32_t replica, std::int64_t at_us);
+  [[nodiscard]] bool prefills_only(std::uint32_t index, std::uint32_t replica) const noexcept {
+    return figures_.requests[index].prefill_replica == replica;
+  }
+  void send_kv(std::uint32_t index, std::int64_t now_us);
+  void end_transfers(std::int64_t now_us);
+  void lose(std::uint32_t index, std::uint32_t replica, std::int64_t now_us);
   void on_block(BlockNews news);
 
   const SimulationConfig& config_;
@@ -119,10 +125,17 @@ class Fleet final : private Foresight {
   std::vector<Router> routers_;
   bool rules_hear_blocks_ = false;
 
-  std::vector<std::uint32_t> roots_;  // in order of arrival
+  struct Lives {  // of the two replicas of a pair, when it was formed
+    std::uint32_t prefill = 0;
+    std::uint32_t decode = 0;
+  };
+  std::vector<Lives> pair_lives_;        // by request; empty without pairs
+  std::vector<std::int64_t> link_free_;  // by replica: when it has sent all that waits, in picoseconds
+  std::vector<std::uint32_t> roots_;     // in order of arrival
   std::size_t next_root_ = 0;
   using Due = std::pair<std::int64_t, std::uint32_t>;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> followers_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> transfers_;
   std::vector<std::uint32_t> parked_;  // nobody could take them
   std::deque<BlockNews> news_;
   std::size_t next_churn_ = 0;

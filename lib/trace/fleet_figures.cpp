@@ -151,7 +151,10 @@ void FleetFigures::count_end(const Request& r, const WorkloadRequest& asked) {
   out.output_tokens += asked.output_tokens;
   ttft_.push_back(r.first_token_us - r.arrival_us);
   e2e_.push_back(r.end_us - r.arrival_us);
-  if (ttft_.back() <= config_.slo_ttft_us) out.goodput += 1;
+  const std::int64_t steps = std::max<std::int64_t>(1, asked.output_tokens - 1);
+  const bool fluent = config_.slo_itl_us == 0 || r.end_us - r.first_token_us <= config_.slo_itl_us * steps;
+  if (fluent && ttft_.back() <= config_.slo_ttft_us) out.goodput += 1;
+  if (r.prefill_replica != kNoRequest) ++out.pairs;
 }
 
 void FleetFigures::spread(SimulationFigures& figures, std::uint32_t replicas) const {
@@ -191,6 +194,9 @@ SimulationFigures FleetFigures::finish(const FleetState& state, std::uint32_t re
   const auto share = [](auto part, auto of) {
     return of > 0 ? static_cast<double>(part) / static_cast<double>(of) : 0.0;
   };
+  out.transfer = latency_of(transfers_);
+  const std::int64_t span_us = last_arrival_us_ - config_.warm_up_us;
+  if (span_us > 0) out.goodput_rate = out.goodput / (static_cast<double>(span_us) / 1e6) / replicas;
   out.goodput = share(out.goodput, out.requests);
   out.hit_ratio = share(out.cached_tokens, out.input_tokens);
   out.bound_ratio = share(bound_tokens_, out.input_tokens);

@@ -56,6 +56,11 @@ class FleetFigures {
   void left(std::uint32_t replica, const ReplicaModel& model, std::int64_t now_us);
   void token(std::uint32_t index, std::int64_t at_us, std::int64_t number);
   void admitted(std::uint32_t index, std::int64_t cached_tokens);
+  void transferred(std::uint32_t index, std::int64_t took_us, std::int64_t tokens) {
+    if (!requests[index].counts) return;
+    transfers_.push_back(took_us);
+    out.transferred_tokens += tokens;
+  }
   void sample(std::int64_t at_us, const FleetState& state, std::uint32_t replicas);
 
   [[nodiscard]] SimulationFigures finish(const FleetState& state, std::uint32_t replicas);
@@ -89,7 +94,7 @@ class FleetFigures {
   std::int64_t end_us_ = 0;
   std::int64_t last_arrival_us_ = 0;
   std::int64_t sampled_hits_ = 0, sampled_input_ = 0;
-  std::vector<std::int64_t> ttft_, e2e_;
+  std::vector<std::int64_t> ttft_, e2e_, transfers_;
 };
 
 }  // namespace warmroute::trace

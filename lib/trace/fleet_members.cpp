@@ -76,13 +76,7 @@ void Fleet::die(std::uint32_t replica, std::int64_t now_us) {
   state_.hits[replica] = {};
   state_.snapshot[replica] = {};
   for (const std::uint64_t id : state_.models[replica].crash()) {
-    const auto index = static_cast<std::uint32_t>(id);
-    --in_flight_;
-    promised_[index] = 0;
-    Router& router = routers_[figures_.requests[index].router];
-    router.rule->lost(asked(index, now_us), replica);
-    if (router.rule->reads_sights()) router.view->ended(asked(index, now_us), true);
-    followers_.push({now_us, index});
+    lose(static_cast<std::uint32_t>(id), replica, now_us);
   }
   for (Router& router : routers_) {
     router.view->cache_lost(replica);

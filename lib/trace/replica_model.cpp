@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::int64_t kPicosPerMicro = 1'000'000;
 
-// Floor, per token, per pair, per context token, overhead (ps), KV tokens, cents per hour, ranks that step together.
+// Floor, per token, per pair, per context token, overhead (ps), KV tokens, cents per hour, ranks that step together,
+// bytes of KV a token (layers x 2 x KV heads x 128 values of 2 bytes; moe: 576 values x 61 layers).
 // F and a of the 8b and 70b on A100 and H100 are fitted to published operator times (they include the all-reduce at
 // 70b), b and k follow from FLOP/s and memory bandwidth.
 // H200: the H100's arithmetic (a, b) with 141 GB at 4.8 TB/s instead of 80 GB at 3.35 (NVIDIA data sheets), so k and
@@ -31,13 +32,13 @@ constexpr std::int64_t kPicosPerMicro = 1'000'000;
 // x 61 = 70 KB of KV a token, at 70 % of 4.8 TB/s. KV: 127 GB less 84 of experts and 10 of attention = 33 GB.
 // Prices are an assumption, 1.80, 3 and 3.80 dollars a GPU-hour, the order of today's on-demand lists: overwrite them.
 constexpr std::array<HardwareProfile, 7> kProfiles{{
-    {"8b-a100", 9'700'000'000, 67'000'000, 2'800, 90'000, 1'000'000'000, 404'480, 180, 1},
-    {"8b-h100", 6'700'000'000, 24'000'000, 1'300, 56'000, 1'000'000'000, 404'480, 300, 1},
-    {"8b-h200", 5'200'000'000, 24'000'000, 1'300, 39'000, 1'000'000'000, 801'280, 380, 1},
-    {"70b-8xa100", 17'000'000'000, 100'000'000, 1'700, 28'000, 1'000'000'000, 1'254'400, 1'440, 1},
-    {"70b-8xh100", 12'000'000'000, 42'000'000, 800, 17'000, 1'000'000'000, 1'254'400, 2'400, 1},
-    {"70b-8xh200", 10'400'000'000, 42'000'000, 800, 12'000, 1'000'000'000, 2'519'040, 3'040, 1},
-    {"moe-dp8-h200", 25'000'000'000, 153'000'000, 12'500, 21'000, 1'000'000'000, 469'504, 380, 8},
+    {"8b-a100", 9'700'000'000, 67'000'000, 2'800, 90'000, 1'000'000'000, 404'480, 180, 1, 131'072},
+    {"8b-h100", 6'700'000'000, 24'000'000, 1'300, 56'000, 1'000'000'000, 404'480, 300, 1, 131'072},
+    {"8b-h200", 5'200'000'000, 24'000'000, 1'300, 39'000, 1'000'000'000, 801'280, 380, 1, 131'072},
+    {"70b-8xa100", 17'000'000'000, 100'000'000, 1'700, 28'000, 1'000'000'000, 1'254'400, 1'440, 1, 327'680},
+    {"70b-8xh100", 12'000'000'000, 42'000'000, 800, 17'000, 1'000'000'000, 1'254'400, 2'400, 1, 327'680},
+    {"70b-8xh200", 10'400'000'000, 42'000'000, 800, 12'000, 1'000'000'000, 2'519'040, 3'040, 1, 327'680},
+    {"moe-dp8-h200", 25'000'000'000, 153'000'000, 12'500, 21'000, 1'000'000'000, 469'504, 380, 8, 70'272},
 }};
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) noexcept { return (a + b - 1) / b; }
@@ -52,6 +53,7 @@ struct Request {
   std::int64_t generated = 0;
   std::int64_t target = 0;    // tokens to compute before the next token comes: input, plus generated when preempted
   std::int64_t computed = 0;  // tokens in the KV cache
+  std::int64_t received = 0;  // of them, the first time, computed elsewhere
   std::int64_t attempt = 0;
   bool is_running = false;
 
@@ -155,7 +157,7 @@ void ReplicaModel::State::preempt_newest(std::int64_t now_us, ReplicaSink& sink)
   release(request);
   count_pending(request, -1);
   request.is_running = false;
-  request.computed = 0;
+  request.computed = request.received = 0;
   request.target = request.input + request.generated;
   count_pending(request, 1);
   ++request.attempt;
@@ -222,7 +224,7 @@ bool ReplicaModel::State::admit(Request& request, std::int64_t now_us, ReplicaSi
     while (matched < limit && config.remote->holds(request.blocks[static_cast<std::size_t>(matched)])) ++matched;
   }
   count_pending(request, -1);
-  request.computed = matched * config.block_tokens;
+  request.computed = std::max(matched * config.block_tokens, request.received);
   count_pending(request, 1);
   request.is_running = true;
   running.push_back(&request);
@@ -320,7 +322,7 @@ ReplicaModel& ReplicaModel::operator=(ReplicaModel&&) noexcept = default;
 ReplicaModel::~ReplicaModel() = default;
 
 bool ReplicaModel::submit(std::uint64_t id, std::span<const std::uint64_t> blocks, std::int64_t input_tokens,
-                          std::int64_t output_tokens, std::int64_t now_us) {
+                          std::int64_t output_tokens, std::int64_t now_us, std::int64_t received_tokens) {
   State& s = *state_;
   const std::int64_t input = std::max<std::int64_t>(1, input_tokens);
   const std::int64_t output = std::max<std::int64_t>(1, output_tokens);
@@ -337,6 +339,7 @@ bool ReplicaModel::submit(std::uint64_t id, std::span<const std::uint64_t> block
   request->blocks.assign(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(whole));
   request->input = request->target = input;
   request->output = output;
+  request->computed = request->received = std::clamp<std::int64_t>(received_tokens, 0, input - 1);
   s.count_pending(*request, 1);
   s.tokens_in_flight += input;
   if (s.queue.empty() && s.running.empty()) s.ready_us = std::max(s.ready_us, now_us);

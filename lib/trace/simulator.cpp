@@ -19,6 +19,12 @@ Result<SimulationFigures> simulate(const SimulationConfig& config, const Workloa
   if (workload.block_tokens < 1 || replica.step_token_budget < 1 || replica.max_running < 1 ||
       replica.speed_permille < 1 || config.view.snapshot_us < 1)
     return refuse("block size, step budget, running requests, speed and snapshot interval must be positive");
+  if (config.prefill_replicas < 0 || config.decode_replicas < 0 ||
+      config.prefill_replicas + config.decode_replicas > config.replicas || config.transfer_token_ps < 0 ||
+      config.transfer_latency_us < 0)
+    return refuse("the replicas that only prefill or only decode are among all, and transfers take no negative time");
+  if (config.prefill_replicas > 0 && config.prefill_replicas == config.replicas)
+    return refuse("a fleet that only prefills answers nobody");
   Fleet fleet(config, workload);
   if (const Status ready = fleet.prepare(); !ready) return ready.error();
   return fleet.run();
@@ -74,6 +80,8 @@ Status Fleet::prepare() {
   lives_.assign(max_replicas_, 0);
   step_end_.assign(max_replicas_, kNever);
   may_start_.assign(max_replicas_, 0);
+  link_free_.assign(max_replicas_, 0);
+  pair_lives_.resize(workload_.requests.size());
   for (std::uint32_t r = 0; r < max_replicas_; ++r) {
     state_.models.emplace_back(model_config_);
     ears_.emplace_back(*this, r);
@@ -104,6 +112,12 @@ Status Fleet::make_routers() {
   setting.engine_events = config_.view.cache != CacheView::own_routing;
   setting.engine_loads = config_.view.load != LoadView::own_tickets;
   setting.foresight = this;
+  setting.prefill_replicas = static_cast<std::uint32_t>(config_.prefill_replicas);
+  setting.decode_replicas = static_cast<std::uint32_t>(config_.decode_replicas);
+  setting.transfer_token_ps = config_.transfer_token_ps;
+  setting.transfer_latency_us = config_.transfer_latency_us;
+  setting.limit_ttft_us = config_.slo_ttft_us;
+  setting.limit_itl_us = config_.slo_itl_us;
   for (std::int64_t i = 0; i < config_.routers; ++i) {
     setting.seed = config_.seed + static_cast<std::uint64_t>(i) * 0x9E37;
     Router router;
@@ -115,6 +129,10 @@ Status Fleet::make_routers() {
       if (!rule) return rule.error();
       router.rule = std::move(*rule);
     }
+    if (config_.prefill_replicas + config_.decode_replicas > 0 && !router.rule->knows_pools())
+      return Error{Code::invalid_argument,
+                   "simulation: the rule " + config_.rule + " knows no replicas that only prefill or only decode",
+                   kNoOffset};
     rules_hear_blocks_ = setting.engine_events && !router.rule->reads_sights();
     routers_.push_back(std::move(router));
   }
@@ -124,6 +142,7 @@ Status Fleet::make_routers() {
 SimulationFigures Fleet::run() {
   for (std::int64_t now = next_instant(); now != kNever; now = next_instant()) {
     end_steps(now);
+    end_transfers(now);
     apply_churn(now);
     take_snapshots(now);
     take_arrivals(now);
@@ -140,6 +159,7 @@ std::int64_t Fleet::next_instant() const {
   for (std::uint32_t r = 0; r < replicas_; ++r) next = std::min(next, step_end_[r]);
   if (next_root_ < roots_.size()) next = std::min(next, workload_.requests[roots_[next_root_]].arrival_us);
   if (!followers_.empty()) next = std::min(next, followers_.top().first);
+  if (!transfers_.empty()) next = std::min(next, transfers_.top().first);
   if (next == kNever && parked_.empty()) return kNever;
   if (next_churn_ < config_.churn.size()) next = std::min(next, config_.churn[next_churn_].at_us);
   if (next == kNever) return kNever;
@@ -307,7 +327,8 @@ void Fleet::route(std::uint32_t index, std::int64_t now_us) {
   for (std::uint32_t r = 0; r < replicas_; ++r) {
     if (standing_[r] == Standing::up) sights_.push_back({.replica = r});
   }
-  if (sights_.empty()) {
+  const auto prefill_only = static_cast<std::uint32_t>(config_.prefill_replicas);
+  if (sights_.empty() || sights_.back().replica < prefill_only) {  // in order of replica: nobody answers
     parked_.push_back(index);
     return;
   }
@@ -317,13 +338,17 @@ void Fleet::route(std::uint32_t index, std::int64_t now_us) {
   Router& router = routers_[figures.router];
   const std::size_t chosen = ask(router, request);
   assert(chosen < sights_.size());
-  const ReplicaSight& sight = sights_[chosen];
-  figures.replica = sight.replica;
+  const std::size_t prefill = router.rule->chosen_prefill();
+  const bool pair = prefill != RoutingRule::kNobody;
+  const ReplicaSight& sight = sights_[pair ? prefill : chosen];  // where the prompt is computed
+  figures.replica = sights_[chosen].replica;
+  figures.prefill_replica = pair ? sight.replica : kNoRequest;
+  if (pair) pair_lives_[index] = {lives_[sight.replica], lives_[figures.replica]};
   ++figures.attempts;
   note_spill(request, sight.replica);
   figures_.accrue(sight.replica, state_.models[sight.replica], now_us);
   if (!state_.models[sight.replica].submit(index, request.blocks, request.input_tokens,
-                                           workload_.requests[index].output_tokens, now_us)) {
+                                           pair ? 1 : workload_.requests[index].output_tokens, now_us)) {
     router.rule->lost(request, sight.replica);
     figures.rejected = true;
     end(index, now_us);
@@ -366,16 +391,72 @@ void Fleet::on_admitted(std::uint32_t index, std::uint32_t replica, std::int64_t
   state_.hits[replica].pending_ps -= model_config_.hardware.prefill_ps(promised, 0);
 }
 
-void Fleet::on_token(std::uint32_t index, std::int64_t at_us, std::int64_t number) {
+// One link per sending replica, first come, first served; what the other one holds already is not sent.
+void Fleet::send_kv(std::uint32_t index, std::int64_t now_us) {
+  const FleetFigures::Request& r = figures_.requests[index];
+  const WorkloadRequest& asked_for = workload_.requests[index];
+  const std::int64_t held =
+      state_.models[r.replica].match_blocks(workload_.blocks_of(asked_for), asked_for.input_tokens) *
+      workload_.block_tokens;
+  const std::int64_t tokens = std::max<std::int64_t>(0, asked_for.input_tokens - held);
+  constexpr std::int64_t kPicos = 1'000'000;
+  std::int64_t& free_ps = link_free_[r.prefill_replica];
+  free_ps = std::max(free_ps, now_us * kPicos) + config_.transfer_token_ps * tokens;
+  const std::int64_t done_us = (free_ps + kPicos - 1) / kPicos + config_.transfer_latency_us;
+  figures_.transferred(index, done_us - now_us, tokens);
+  transfers_.push({done_us, index});
+}
+
+// Whoever lost its partner meanwhile is sent again.
+void Fleet::end_transfers(std::int64_t now_us) {
+  for (; !transfers_.empty() && transfers_.top().first == now_us; transfers_.pop()) {
+    const std::uint32_t index = transfers_.top().second;
+    const FleetFigures::Request& r = figures_.requests[index];
+    const Lives then = pair_lives_[index];
+    if (lives_[r.prefill_replica] != then.prefill || lives_[r.replica] != then.decode ||
+        standing_[r.replica] == Standing::absent || standing_[r.prefill_replica] == Standing::absent) {
+      lose(index, r.replica, now_us);
+      continue;
+    }
+    const WorkloadRequest& asked_for = workload_.requests[index];
+    figures_.accrue(r.replica, state_.models[r.replica], now_us);
+    if (!state_.models[r.replica].submit(index, workload_.blocks_of(asked_for), asked_for.input_tokens,
+                                         asked_for.output_tokens, now_us, asked_for.input_tokens - 1)) {
+      routers_[r.router].rule->lost(asked(index, now_us), r.replica);
+      figures_.requests[index].rejected = true;
+      --in_flight_;
+      end(index, now_us);
+      continue;
+    }
+    may_start_[r.replica] = 1;
+  }
+}
+
+void Fleet::lose(std::uint32_t index, std::uint32_t replica, std::int64_t now_us) {
+  --in_flight_;
+  promised_[index] = 0;
+  Router& router = routers_[figures_.requests[index].router];
+  router.rule->lost(asked(index, now_us), replica);
+  if (router.rule->reads_sights()) router.view->ended(asked(index, now_us), true);
+  followers_.push({now_us, index});
+}
+
+void Fleet::on_token(std::uint32_t index, std::uint32_t replica, std::int64_t at_us, std::int64_t number) {
+  FleetFigures::Request& r = figures_.requests[index];
+  if (prefills_only(index, replica)) {  // the one that decodes computes its last token again and answers
+    routers_[r.router].rule->first_token(asked(index, at_us), replica);
+    return;
+  }
   figures_.token(index, at_us, number);
   if (number != 1) return;
-  const FleetFigures::Request& r = figures_.requests[index];
   const RoutedRequest request = asked(index, at_us);
-  routers_[r.router].rule->first_token(request, r.replica);
+  if (r.prefill_replica != kNoRequest) routers_[r.router].rule->transferred(request, r.replica);
+  else routers_[r.router].rule->first_token(request, r.replica);
   if (routers_[r.router].rule->reads_sights()) routers_[r.router].view->first_token(request);
 }
 
-void Fleet::on_finished(std::uint32_t index, std::int64_t at_us) {
+void Fleet::on_finished(std::uint32_t index, std::uint32_t replica, std::int64_t at_us) {
+  if (prefills_only(index, replica)) return send_kv(index, at_us);
   --in_flight_;
   const FleetFigures::Request& r = figures_.requests[index];
   const RoutedRequest request = asked(index, at_us);

@@ -183,7 +183,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, PairBooks, testing::Values(1, 2, 3));
 TEST(PairConcurrency, ComesBackToZeroWithEitherSideLostAtAnyMoment) {
   Router router({.max_replicas = 32, .max_tickets = 4'096});
   Policy policy;
-  policy.disaggregate = Disaggregate::decided;
+  policy.disaggregate = Disaggregate::always;
   policy.unified_pairs = true;
   policy.transfer_timeout = milliseconds(1);
   ASSERT_TRUE(router.set_policy(policy));
@@ -230,7 +230,7 @@ TEST(PairConcurrency, ComesBackToZeroWithEitherSideLostAtAnyMoment) {
     for (std::uint64_t i = 0; working.load() > 0; ++i) {
       auto id = router.add_replica(spec("moving-" + std::to_string(i % 5), i), now());
       Policy p = router.policy();
-      p.disaggregate = i % 4 == 0 ? Disaggregate::never : i % 4 == 1 ? Disaggregate::always : Disaggregate::decided;
+      p.disaggregate = i % 8 == 0 ? Disaggregate::never : i % 2 == 1 ? Disaggregate::always : Disaggregate::decided;
       EXPECT_TRUE(router.set_policy(p));
       if (id) {
         EXPECT_TRUE(router.remove_replica(*id, now()));

@@ -1,13 +1,16 @@
 /// Prefill on one replica and decode on another: what a pair costs against one replica that does both, and how many of each a pool needs.
 ///
-///   prompt(p)  = wait + (1 + beta) * (P - rebate) + interference * q * P + what it pushes beyond itl_limit    (cost.hpp, gamma replaced)
-///   decode(d)  = delta * E[out] * step / (1 - u) + what it is beyond itl_limit, for everybody who decodes there
+///   prompt(p)  = wait + (1 + beta) * (P - rebate) + interference * q * P + lost    (cost.hpp with another gamma)
+///   decode(d)  = delta * E[out] * step / (1 - u) + lost
 ///   unified(r) = prompt(r) + decode(r)
 ///   pair(p, d) = prompt(p) + latency + per token * (input - held by d) + wait(d) + decode(d)
 ///
-/// u is the share of time that a replica has spent on prefill of late: decodes there advance in the rest. So replicas that prefill much repel
-/// decodes, those that decode much repel prompts, and a fleet of replicas that can do both parts by itself into as many of each as the
-/// traffic needs. Everything comes from the router's own books. Integers in nanoseconds, as in cost.hpp.
+/// u is the share of time that a replica has spent on prefill of late: decodes there advance in the rest. So replicas
+/// that prefill much repel decodes, those that decode much repel prompts, and a fleet whose replicas can do both parts
+/// itself into as many of each as the traffic needs. lost: requests that are pushed beyond ttft_limit or itl_limit, each
+/// worth the time of its answer; none up to 0.6 of a limit, all at it, in proportion between. Without these limits
+/// whatever is expected to take everybody least time wins. Measured in benchmarks/README.md ("Prefill and decode
+/// apart"): interference 0.1 to 0.3 is flat; with 0 the replicas do not part, with 0.6 too few of them prefill.
 /// Does not: move KV, which engines do among themselves; look at the topology of links.
 #pragma once
 
@@ -82,13 +85,14 @@ struct PairReplica {
 struct PromptTerms {
   CostTerms
       cost;  ///< wait, prefill, miss, rebate, stall, transfer from lower tiers, session, prior; its decode does not count
-  std::int64_t pushed = 0;  ///< decodes there that it pushes beyond itl_limit
+  std::int64_t late = 0;    ///< what is lost of it to ttft_limit
+  std::int64_t pushed = 0;  ///< what is lost of those who decode there to itl_limit
   std::int64_t total = 0;
 };
 struct DecodeTerms {
   std::int64_t itl = 0;      ///< expected time between tokens, unweighted
   std::int64_t decode = 0;   ///< own decode, prefills there included
-  std::int64_t crowded = 0;  ///< beyond itl_limit
+  std::int64_t crowded = 0;  ///< what is lost to itl_limit, of it and of those who decode there
   std::int64_t total = 0;
 };
 struct PairTerms {
@@ -101,6 +105,8 @@ struct PairTerms {
 
 namespace detail {
 
+inline constexpr std::int64_t kSafeMilli = 600;
+
 inline std::int64_t stretched(std::int64_t step_ns, std::int64_t share_milli) noexcept {
   return step_ns * 1'000 / (1'000 - share_milli);
 }
@@ -110,24 +116,35 @@ inline std::int64_t step_ns(const Rates& rates, std::int64_t requests, std::int6
                             rates.context_ps * std::min(context_tokens, kMaxContext) / 1'000;
   return std::min<std::int64_t>(step, 10'000'000'000);  // no limit is longer
 }
-inline std::int64_t over(std::int64_t itl, std::int64_t limit) noexcept {
-  return limit > 0 ? std::min<std::int64_t>(std::max<std::int64_t>(0, itl - limit), 1'000'000'000) : 0;
+/// returns: thousandths of a request that are lost to a limit when this is what is expected: none up to 600 thousandths of it, all at it.
+inline std::int64_t lost_milli(std::int64_t expected_ns, std::int64_t limit_ns) noexcept {
+  if (limit_ns <= 0) return 0;
+  const std::int64_t share = std::min<std::int64_t>(expected_ns / std::max<std::int64_t>(1, limit_ns / 1'000), 1'000);
+  return std::max<std::int64_t>(0, share - kSafeMilli) * 1'000 / (1'000 - kSafeMilli);
 }
 
 }  // namespace detail
+
+/// What a request that keeps its limits is worth: the time of its answer.
+inline std::int64_t worth_ns(const PairWeights& w, const CostRequest& q, const Rates& rates) noexcept {
+  const std::int64_t itl = w.itl_limit_ns > 0 ? w.itl_limit_ns : rates.floor_ns + rates.overhead_ns;
+  return std::min<std::int64_t>(itl, 1'000'000'000) * std::min(q.output_tokens, kMaxOutput);
+}
 
 inline PromptTerms prompt_terms(const PairWeights& w, const CostRequest& q, const Rates& rates,
                                 std::int64_t whole_prefill_ns, const CostReplica& r, const PairReplica& more) noexcept {
   PromptTerms t;
   t.cost = cost_of(w.cost, q, rates, whole_prefill_ns, r);
+  const std::int64_t worth_milli = worth_ns(w, q, rates) / 1'000;
+  t.late = detail::lost_milli(t.cost.wait + t.cost.prefill, w.ttft_limit_ns) * worth_milli;
   if (w.itl_limit_ns > 0 && more.decoding > 0) {
     const std::int64_t step = detail::step_ns(rates, more.decoding, r.context_tokens);
-    const std::int64_t before = detail::over(detail::stretched(step, more.share_milli), w.itl_limit_ns);
-    const std::int64_t after = detail::over(detail::stretched(step, more.share_with_milli), w.itl_limit_ns);
+    const std::int64_t before = detail::lost_milli(detail::stretched(step, more.share_milli), w.itl_limit_ns);
+    const std::int64_t after = detail::lost_milli(detail::stretched(step, more.share_with_milli), w.itl_limit_ns);
     // Those who decode there are half done in the mean.
-    t.pushed = (after - before) * std::min(q.output_tokens, kMaxOutput) / 2 * std::min(more.decoding, kMaxRequests);
+    t.pushed = (after - before) * std::min(more.decoding, kMaxRequests) / 2 * worth_milli;
   }
-  t.total = t.cost.total - t.cost.decode + t.pushed;
+  t.total = t.cost.total - t.cost.decode + t.late + t.pushed;
   return t;
 }
 
@@ -136,10 +153,16 @@ inline DecodeTerms decode_terms(const PairWeights& w, const CostRequest& q, cons
                                 const PairReplica& more, std::int64_t share_milli) noexcept {
   DecodeTerms t;
   const std::int64_t output = std::min(q.output_tokens, kMaxOutput);
-  t.itl = detail::stretched(
-      detail::step_ns(rates, std::min(r.requests, kMaxRequests) + 1, r.context_tokens + q.input_tokens), share_milli);
+  const std::int64_t there = std::min(r.requests, kMaxRequests);
+  t.itl = detail::stretched(detail::step_ns(rates, there + 1, r.context_tokens + q.input_tokens), share_milli);
   t.decode = t.itl * output / 1'000 * w.cost.delta;
-  t.crowded = detail::over(t.itl, w.itl_limit_ns) * output / 2 * (std::min(more.decoding, kMaxRequests) + 1);
+  if (w.itl_limit_ns > 0) {
+    const std::int64_t without = detail::stretched(detail::step_ns(rates, there, r.context_tokens), share_milli);
+    const std::int64_t lost = detail::lost_milli(t.itl, w.itl_limit_ns);
+    const std::int64_t others =
+        (lost - detail::lost_milli(without, w.itl_limit_ns)) * std::min(more.decoding, kMaxRequests) / 2;
+    t.crowded = (lost + others) * (worth_ns(w, q, rates) / 1'000);
+  }
   t.total = t.decode + t.crowded;
   return t;
 }

@@ -130,7 +130,7 @@ struct Policy {
   Nanos transfer_timeout = seconds(30);  ///< a prefill replica whose KV is not fetched after so long is free of it
   bool decode_keeps_cache = true;        ///< what was transferred is in the decode replica's prefix cache afterwards
   double interference =
-      0.3;  ///< share of a prefill's time by which it stalls each request running there, where pairs can be formed
+      0.1;  ///< share of a prefill's time by which it stalls each request running there, where pairs can be formed
   Nanos ttft_limit{0};  ///< objective: first tokens later than this have failed anyway; 0 = none
   Nanos itl_limit{0};   ///< objective: what pushes a replica's mean time between tokens beyond it costs extra; 0 = none
 

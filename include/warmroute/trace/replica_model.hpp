@@ -31,6 +31,7 @@ struct HardwareProfile {
   std::int64_t kv_tokens = 0;
   std::int64_t cents_per_hour = 0;  ///< price of one replica; 0: not known
   std::int64_t group_ranks = 1;     ///< replicas that step together, at the pace of the slowest: ranks of one engine
+  std::int64_t kv_bytes_per_token = 0;  ///< of one replica; what a transfer moves
 
   /// returns: the work of computing `new_tokens` behind `cached_tokens` in one go, without floor and overhead.
   /// Exact causal attention: the value does not depend on how a prompt is cut into chunks. units: picoseconds.
@@ -96,10 +97,12 @@ class ReplicaModel {
   /// Puts a request at the end of the queue.
   /// shape: `blocks[i]` names the prompt's block i together with everything before it; what lies beyond the whole
   /// blocks of `input_tokens` is ignored. Both token counts are taken as at least 1. `now_us` does not go backwards.
+  /// The KV of the first `received_tokens` (at most all but the last) comes with it, computed elsewhere: it needs room
+  /// and no computing, and is in the cache from its first step on. A preempted one computes them again.
   /// returns: false when the request can never fit, or the id is already inside; then nothing changed (counted in
   /// `rejected`).
   [[nodiscard]] bool submit(std::uint64_t id, std::span<const std::uint64_t> blocks, std::int64_t input_tokens,
-                            std::int64_t output_tokens, std::int64_t now_us);
+                            std::int64_t output_tokens, std::int64_t now_us, std::int64_t received_tokens = 0);
 
   /// Takes a request out, queued or running; its blocks are free from now on, the running step keeps its length.
   /// returns: whether it was inside.

@@ -67,6 +67,12 @@ struct RuleSetting {
   bool engine_events = false;            ///< blocks_stored and blocks_removed will come
   bool engine_loads = false;             ///< loads will come
   const Foresight* foresight = nullptr;  ///< lifetime: the run's
+  std::uint32_t prefill_replicas = 0;    ///< the first so many only prefill,
+  std::uint32_t decode_replicas = 0;     ///< the next so many take what those prefilled; the rest are unified
+  std::int64_t transfer_token_ps = 0;
+  std::int64_t transfer_latency_us = 0;
+  std::int64_t limit_ttft_us = 0;  ///< objectives; 0: none
+  std::int64_t limit_itl_us = 0;
 };
 
 class RoutingRule {
@@ -79,8 +85,18 @@ class RoutingRule {
   /// returns: an index into `sights`.
   virtual std::size_t choose(const RoutedRequest& request, std::span<const ReplicaSight> sights, SplitMix64& ties) = 0;
 
+  static constexpr std::size_t kNobody = ~std::size_t{0};
+  /// Whether it knows replicas that only prefill, or only decode; others are refused fleets with such.
+  [[nodiscard]] virtual bool knows_pools() const noexcept { return false; }
+  /// returns: where the prompt of the request just chosen for is computed, an index into the same sights; kNobody:
+  /// where it is decoded.
+  [[nodiscard]] virtual std::size_t chosen_prefill() const noexcept { return kNobody; }
+
   // What becomes of the request; each at most once, `finished` or `lost` last.
   virtual void first_token(const RoutedRequest& /*request*/, std::uint32_t /*replica*/) {}
+  /// Of one with a prefill replica of its own, for which `first_token` says that its prompt is computed: the other one
+  /// has answered with a token, so it has the KV.
+  virtual void transferred(const RoutedRequest& /*request*/, std::uint32_t /*replica*/) {}
   virtual void finished(const RoutedRequest& /*request*/, std::uint32_t /*replica*/, std::int64_t /*cached_tokens*/,
                         std::int64_t /*output_tokens*/) {}
   /// Its replica died, or could never hold it.

@@ -3,9 +3,10 @@
 ///   auto figures = simulate(config, workload);   // config.rule = "warmroute", "dynamo", "chwbl:c=1.25:k=2", ...
 ///
 /// Invariant: integer time, no libm in a decision; one configuration and one workload give the same figures, byte for
-/// byte. Events of one instant: step ends (by replica), churn (as listed), load snapshots, arrivals (by request), step
-/// starts (by replica). Views are brought up to date at each arrival, so an event of age exactly D is visible.
-/// Does not: model networks, tokenizers, host tiers or noise; price what it does not know.
+/// byte. Events of one instant: step ends (by replica), ends of KV transfers (by request), churn (as listed), load
+/// snapshots, arrivals (by request), step starts (by replica). Views are brought up to date at each arrival, so an event
+/// of age exactly D is visible.
+/// Does not: model networks beyond the links of KV, tokenizers, host tiers or noise; price what it does not know.
 #pragma once
 
 #include <cstdint>
@@ -77,15 +78,20 @@ struct SimulationConfig {
   RuleFactory own_rule{};          ///< instead of `rule`: a rule of one's own
   Policy policy{};                 ///< of the rule warmroute
   View view{};
-  std::int64_t routers = 1;        ///< requests are sprayed over them
-  bool pin_conversations = false;  ///< instead: a conversation, or the prompt's first two blocks, keep their router
-  bool pooled = false;             ///< every block computed anywhere is a hit anywhere: the bound from above
+  std::int64_t routers = 1;           ///< requests are sprayed over them
+  bool pin_conversations = false;     ///< instead: a conversation, or the prompt's first two blocks, keep their router
+  std::int64_t prefill_replicas = 0;  ///< of `replicas`, the first so many only prefill,
+  std::int64_t decode_replicas = 0;   ///< and the next so many only decode, or serve whole requests if the rule says so
+  std::int64_t transfer_token_ps = 0;  ///< KV of one token on the link of the replica that sends; transfers queue there
+  std::int64_t transfer_latency_us = 5'000;  ///< of each transfer, beside that
+  bool pooled = false;                       ///< every block computed anywhere is a hit anywhere: the bound from above
   std::vector<ChurnEvent> churn;
   std::uint64_t seed = 1;                ///< ties, draws of rules, lost events, spraying
   std::int64_t warm_up_us = 0;           ///< requests that arrive before it do not count
   std::int64_t horizon_us = 0;           ///< arrivals behind it are dropped; 0: none
   std::int64_t sample_us = 0;            ///< > 0: the load of each replica at such intervals
   std::int64_t slo_ttft_us = 2'000'000;  ///< of the goodput
+  std::int64_t slo_itl_us = 0;           ///< the same, of a request's mean time between tokens; 0: none
   bool keep_requests = false;            ///< per-request figures
 };
 
@@ -100,6 +106,7 @@ struct RequestFigures {
   std::int64_t end_us = -1;
   std::int64_t cached_tokens = 0;  ///< at its first admission
   std::uint32_t replica = kNoRequest;
+  std::uint32_t prefill_replica = kNoRequest;  ///< kNoRequest: the same
   std::uint32_t attempts = 0;
   bool rejected = false;
 };
@@ -117,7 +124,11 @@ struct SimulationFigures {
   std::int64_t sent_again = 0;  ///< by churn
   std::int64_t unplaced = 0;    ///< no replica was available, or the rule's verdict was no
   LatencyFigures ttft, itl, e2e;
-  double goodput = 0;  ///< share of requests whose TTFT met the objective
+  double goodput = 0;       ///< share of requests that met the objectives
+  double goodput_rate = 0;  ///< requests a second and replica that did, while requests arrived
+  std::int64_t pairs = 0;   ///< completed requests whose prompt was computed elsewhere
+  std::int64_t transferred_tokens = 0;
+  LatencyFigures transfer;  ///< from the end of the prefill to the KV's arrival
   std::int64_t input_tokens = 0, cached_tokens = 0, output_tokens = 0;
   double hit_ratio = 0, bound_ratio = 0;
   double busy_imbalance = 0, prefill_imbalance = 0, token_imbalance = 0;  ///< max / mean over replicas

@@ -8,10 +8,10 @@
 namespace warmroute::trace {
 namespace {
 
-constexpr std::array<std::string_view, 24> kNames{"random", "rr",      "least", "pending",  "p2c",     "match",
-                                                  "hash",   "session", "chwbl", "dualmap",  "sglang",  "sglang2",
-                                                  "dynamo", "gaie",    "llmd",  "aibrix",   "lmetric", "ttft",
-                                                  "priced", "W",       "H",     "mooncake", "oracle",  "warmroute"};
+constexpr std::array<std::string_view, 27> kNames{
+    "random",  "rr",     "least",   "pending",  "p2c",    "match",     "hash",       "session",   "chwbl",
+    "dualmap", "sglang", "sglang2", "dynamo",   "gaie",   "llmd",      "aibrix",     "lmetric",   "ttft",
+    "priced",  "W",      "H",       "mooncake", "oracle", "warmroute", "pd:unified", "pd:always", "pd:decided"};
 
 }  // namespace
 
@@ -30,6 +30,10 @@ Result<RuleSpec> parse_rule(std::string_view text) {
       if (piece.empty() || equals != std::string_view::npos)
         return Error{Code::invalid_argument,
                      "a rule is spelled name:option=value:option=value, not \"" + std::string(text) + "\"", kNoOffset};
+      continue;
+    }
+    if (spec.name == "pd" && equals == std::string_view::npos) {  // its name has a colon in it
+      spec.name.append(":").append(piece);
       continue;
     }
     if (equals == std::string_view::npos || equals == 0)
@@ -83,7 +87,7 @@ Status RuleOptions::done() const {
 }
 
 Result<RulePtr> make_rule(const RuleSpec& spec, const RuleSetting& setting, const Policy& policy) {
-  if (spec.name == "warmroute") return make_warmroute_rule(spec, setting, policy);
+  if (spec.name == "warmroute" || spec.name.starts_with("pd:")) return make_warmroute_rule(spec, setting, policy);
   RuleOptions options(spec);
   for (const auto make : {make_load_rule, make_ring_rule, make_cache_rule, make_priced_rule, make_oracle_rule}) {
     RulePtr rule = make(spec, setting, options);

@@ -41,15 +41,28 @@ class WarmrouteRule final : public RoutingRule {
     if (request.index >= tickets_.size())
       tickets_.resize(std::max<std::size_t>(request.index + 1, tickets_.size() * 2), kNoTicket);
     tickets_[request.index] = decision.ticket;
+    prefill_ = kNobody;
+    std::size_t chosen = kNobody;
     for (std::size_t i = 0; i < sights.size(); ++i) {
-      if (decision.routed() && ids_[sights[i].replica] == decision.replica) return i;
+      if (!decision.routed()) break;
+      if (ids_[sights[i].replica] == decision.replica) chosen = i;
+      if (decision.is_pair() && ids_[sights[i].replica] == decision.prefill_replica) prefill_ = i;
     }
+    if (chosen != kNobody) return chosen;
     // It had no place (its table of tickets is full): somebody has to take the request all the same.
-    return static_cast<std::size_t>(ties.below(sights.size()));
+    prefill_ = kNobody;
+    std::size_t first = 0;
+    while (first + 1 < sights.size() && role_of(sights[first].replica) == Role::prefill) ++first;
+    return first + static_cast<std::size_t>(ties.below(sights.size() - first));
   }
+  [[nodiscard]] bool knows_pools() const noexcept override { return true; }
+  [[nodiscard]] std::size_t chosen_prefill() const noexcept override { return prefill_; }
 
   void first_token(const RoutedRequest& request, std::uint32_t) override {
     router_.first_token(tickets_[request.index], at(request.now_us));
+  }
+  void transferred(const RoutedRequest& request, std::uint32_t) override {
+    router_.transfer_done(tickets_[request.index], at(request.now_us));
   }
   void finished(const RoutedRequest& request, std::uint32_t, std::int64_t cached, std::int64_t output) override {
     router_.finish(tickets_[request.index], {request.input_tokens, cached, output}, at(request.now_us));
@@ -89,6 +102,7 @@ class WarmrouteRule final : public RoutingRule {
     };
     spec.rates = {times(hw.floor_ps / 1'000, 0), times(hw.per_token_ps, 1), times(hw.per_pair_ps, 2),
                   times(hw.per_context_ps, 3), times(hw.overhead_ps / 1'000, 0)};
+    spec.role = role_of(replica);
     spec.capacity_tokens = setting_.capacity_blocks * setting_.block_tokens;
     const auto id = router_.add_replica(std::move(spec), at(now_us));
     ids_[replica] = id ? *id : kNoReplica;
@@ -105,6 +119,10 @@ class WarmrouteRule final : public RoutingRule {
   }
 
  private:
+  [[nodiscard]] Role role_of(std::uint32_t replica) const noexcept {
+    if (replica < setting_.prefill_replicas) return Role::prefill;
+    return replica < setting_.prefill_replicas + setting_.decode_replicas ? Role::decode : Role::unified;
+  }
   static RouterOptions options(const RuleSetting& setting) {
     RouterOptions out;
     out.max_replicas =
@@ -122,7 +140,22 @@ class WarmrouteRule final : public RoutingRule {
   std::vector<ReplicaId> ids_;
   std::vector<Ticket> tickets_;  // by request
   std::vector<BlockHash> hashes_;
+  std::size_t prefill_ = kNobody;  // of the last choice
 };
+
+// The three ways to serve: one replica each, always a pair, or whichever costs less. Limits and link are what an operator declares.
+Policy pair_policy(const RuleSpec& spec, const RuleSetting& setting, Policy policy) {
+  if (!spec.name.starts_with("pd:")) return policy;
+  policy.disaggregate = spec.name == "pd:always"    ? Disaggregate::always
+                        : spec.name == "pd:decided" ? Disaggregate::decided
+                                                    : Disaggregate::never;
+  policy.unified_pairs = true;
+  policy.kv_transfer_per_token = Nanos{setting.transfer_token_ps / 1'000};
+  policy.kv_transfer_latency = microseconds(setting.transfer_latency_us);
+  policy.ttft_limit = microseconds(setting.limit_ttft_us);
+  policy.itl_limit = microseconds(setting.limit_itl_us);
+  return policy;
+}
 
 std::string policy_members(const RuleSpec& spec) {
   std::string json = "{";
@@ -155,8 +188,11 @@ bool read_factors(const RuleSpec& spec, std::array<double, 4>& factors) {
 Result<RulePtr> make_warmroute_rule(const RuleSpec& spec, const RuleSetting& setting, const Policy& policy) {
   if (setting.block_tokens > 512)
     return Error{Code::invalid_argument, "rule warmroute: its blocks have at most 512 tokens", kNoOffset};
-  auto changed = policy_from_json(policy_members(spec), policy);
-  if (!changed) return Error{Code::invalid_argument, "rule warmroute: " + changed.error().message, kNoOffset};
+  if (spec.name.starts_with("pd:") && spec.name != "pd:unified" && spec.name != "pd:always" &&
+      spec.name != "pd:decided")
+    return Error{Code::invalid_argument, "rule pd: is pd:unified, pd:always or pd:decided", kNoOffset};
+  auto changed = policy_from_json(policy_members(spec), pair_policy(spec, setting, policy));
+  if (!changed) return Error{Code::invalid_argument, "rule " + spec.name + ": " + changed.error().message, kNoOffset};
   auto rule = std::make_unique<WarmrouteRule>(setting);
   std::array<double, 4> factors{1, 1, 1, 1};
   if (!read_factors(spec, factors))

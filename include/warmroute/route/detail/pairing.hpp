@@ -43,8 +43,10 @@ inline std::int64_t unified_total(const Prepared& p, const Scratch& scratch, con
 /// What a decode there costs, its KV and the prompts before it in the queue included.
 inline std::int64_t decode_side(const Prepared& p, const Scratch& scratch, const Candidate& c,
                                 const PairReading& r) noexcept {
-  return decode_terms_of(p, scratch, c, r, r.more.share_milli).total + r.cost.pending_ns +
-         transfer_ns(p.topology->pairs, p.input_tokens, r.cost.cached_tokens);
+  const PairWeights& w = p.topology->pairs;
+  const std::int64_t before = r.cost.pending_ns + transfer_ns(w, p.input_tokens, r.cost.cached_tokens);
+  return decode_terms_of(p, scratch, c, r, r.more.share_milli).total + before +
+         lost_milli(before, w.ttft_limit_ns) * (worth_ns(w, p.cost, scratch.rates[c.hardware]) / 1'000);
 }
 
 /// The best two of one part: the other part may want the same replica.
