@@ -371,6 +371,21 @@ TEST_F(Pairs, AreNotFormedForFewUncachedTokens) {
   EXPECT_EQ(router.peek(tokens(prompt), now).split, Split::short_prompt);
 }
 
+TEST_F(Pairs, GiveWayWhenWhoWouldPrefillIsPastThePolicysLimits) {
+  const ReplicaId p = add("p", Role::prefill);
+  const ReplicaId d = add("d", Role::decode);
+  policy.saturation_wait = milliseconds(250);
+  always();
+  const Decision first = router.route(tokens(prompt), now);  // 100 ms
+  EXPECT_EQ(first.prefill_replica, p);
+  EXPECT_TRUE(router.route(tokens(ids(20'000, 1'000)), now).is_pair());
+  const Decision third = router.route(tokens(ids(40'000, 1'000)), now);  // 300 ms at p, 100 at d
+  EXPECT_EQ(third.split, Split::no_prefill);
+  EXPECT_EQ(third.replica, d);
+  const Decision large = router.route(tokens(ids(60'000, 3'000)), now);
+  EXPECT_EQ(large.verdict, Verdict::saturated);
+}
+
 TEST(PrefillShareTest, FadesWithTimeAndIsBounded) {
   PrefillShare share;
   EXPECT_EQ(share.milli(0), 0);
