@@ -10,7 +10,7 @@
 /// itself into as many of each as the traffic needs. lost: requests that are pushed beyond ttft_limit or itl_limit, each
 /// worth the time of its answer; none up to 0.6 of a limit, all at it, in proportion between. Without these limits
 /// whatever is expected to take everybody least time wins. Measured in benchmarks/README.md ("Prefill and decode
-/// apart"): interference 0.1 to 0.3 is flat; with 0 the replicas do not part, with 0.6 too few of them prefill.
+/// apart"): interference 0.05 to 0.2 is flat; with 0 the replicas do not part, with 0.6 too few of them prefill.
 /// Does not: move KV, which engines do among themselves; look at the topology of links.
 #pragma once
 
