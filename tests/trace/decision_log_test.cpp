@@ -51,7 +51,8 @@ std::string places(const DecisionReplay& r) {
                                 capacity_tokens, cache_kind, slots, slow_start, slow_start_weight, health,
                                 health_reason, drain_until] = s;
   [[maybe_unused]] const auto& [verdict, reason, fallback_count, replica, prefill_replica, fallback_ids, ticket, input,
-                                cached, best_cached, wait, prefill, retry_after, of_class, of_priority] = d;
+                                cached, best_cached, wait, prefill, retry_after, of_class, of_priority, split,
+                                decode_cached, transfer] = d;
 }
 
 constexpr DecisionLogKey kKey{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};

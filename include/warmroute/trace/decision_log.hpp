@@ -41,8 +41,9 @@ enum class DecisionCall : std::uint8_t {
   advance = 17,
   restore_cached = 18,
   drain = 19,
+  transfer_done = 20,
 };
-inline constexpr std::size_t kDecisionCallCount = 20;
+inline constexpr std::size_t kDecisionCallCount = 21;
 [[nodiscard]] std::string_view decision_call_name(DecisionCall call) noexcept;
 
 /// What `route` was asked, its strings owned.
@@ -91,7 +92,7 @@ struct DecisionRecord {
   Outcome outcome = Outcome::finished;
 
   Code code = Code::ok;     ///< of calls that give a Result
-  bool done = false;        ///< of first_token, finish and fail
+  bool done = false;        ///< of first_token, transfer_done, finish and fail
   std::uint64_t count = 0;  ///< blocks_removed, blocks_also_on: of those known; restore_cached: added
   Decision decision;
 };

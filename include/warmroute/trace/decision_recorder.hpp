@@ -71,6 +71,7 @@ class DecisionRecorder {
   [[nodiscard]] Decision peek(const Request& request, Nanos now) const;
   [[nodiscard]] Explanation explain(const Request& request, Nanos now) const;
   bool first_token(Ticket ticket, Nanos now);
+  bool transfer_done(Ticket ticket, Nanos now);
   bool finish(Ticket ticket, const UsageCounts& usage, Nanos now);
   bool fail(Ticket ticket, Outcome outcome, Nanos now);
   void advance(Nanos now);

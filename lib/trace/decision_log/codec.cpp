@@ -112,6 +112,9 @@ void put_decision(std::string& out, const Decision& d) {
     put_signed(out, number);
   put(out, d.class_id);
   put_signed(out, d.priority);
+  put(out, static_cast<std::uint64_t>(d.split));
+  put_signed(out, d.decode_cached_tokens.value);
+  put_signed(out, d.expected_transfer.value);
 }
 
 void read_decision(Source& in, Decision& d) {
@@ -131,6 +134,9 @@ void read_decision(Source& in, Decision& d) {
   d.retry_after = Nanos{in.whole()};
   d.class_id = in.small();
   d.priority = static_cast<std::int32_t>(in.whole());
+  d.split = static_cast<Split>(in.below(kSplitCount));
+  d.decode_cached_tokens = Tokens{in.tokens()};
+  d.expected_transfer = Nanos{in.whole()};
 }
 
 // What the call was given, in one place for both directions: `Put` writes, `Take` reads.
@@ -185,6 +191,7 @@ void put_call(std::string& out, const DecisionRecord& r) {
     case DecisionCall::remove_replica:
     case DecisionCall::clear_cache:
     case DecisionCall::first_token:
+    case DecisionCall::transfer_done:
     case DecisionCall::advance: break;
   }
 }
@@ -242,6 +249,7 @@ void read_call(Source& in, DecisionRecord& r) {
     case DecisionCall::remove_replica:
     case DecisionCall::clear_cache:
     case DecisionCall::first_token:
+    case DecisionCall::transfer_done:
     case DecisionCall::advance: break;
   }
 }
@@ -249,10 +257,11 @@ void read_call(Source& in, DecisionRecord& r) {
 bool has_replica(DecisionCall call) noexcept {
   return call >= DecisionCall::add_replica && call != DecisionCall::clear_shared_store && call != DecisionCall::route &&
          call != DecisionCall::advance && call != DecisionCall::first_token && call != DecisionCall::finish &&
-         call != DecisionCall::fail;
+         call != DecisionCall::fail && call != DecisionCall::transfer_done;
 }
 bool has_ticket(DecisionCall call) noexcept {
-  return call == DecisionCall::first_token || call == DecisionCall::finish || call == DecisionCall::fail;
+  return call == DecisionCall::first_token || call == DecisionCall::transfer_done || call == DecisionCall::finish ||
+         call == DecisionCall::fail;
 }
 
 }  // namespace
@@ -277,7 +286,8 @@ std::string_view decision_call_name(DecisionCall call) noexcept {
                                                                     "fail",
                                                                     "advance",
                                                                     "restore_cached",
-                                                                    "drain"};
+                                                                    "drain",
+                                                                    "transfer_done"};
   const auto i = static_cast<std::size_t>(call);
   return i < kNames.size() ? kNames[i] : "unknown";
 }
@@ -289,7 +299,8 @@ bool same_decision(const Decision& a, const Decision& b) noexcept {
          a.input_tokens == b.input_tokens && a.cached_tokens == b.cached_tokens &&
          a.best_cached_tokens == b.best_cached_tokens && a.expected_wait == b.expected_wait &&
          a.expected_prefill == b.expected_prefill && a.retry_after == b.retry_after && a.class_id == b.class_id &&
-         a.priority == b.priority;
+         a.priority == b.priority && a.split == b.split && a.decode_cached_tokens == b.decode_cached_tokens &&
+         a.expected_transfer == b.expected_transfer;
 }
 
 void append_head(const DecisionLogHead& head, std::string& out) {

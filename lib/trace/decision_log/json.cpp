@@ -229,6 +229,7 @@ void write_call(JsonObject& to, const DecisionRecord& r, bool blocks) {
     case DecisionCall::remove_replica:
     case DecisionCall::clear_cache:
     case DecisionCall::first_token:
+    case DecisionCall::transfer_done:
     case DecisionCall::advance: break;
   }
 }

@@ -404,6 +404,16 @@ bool DecisionRecorder::first_token(Ticket ticket, Nanos now) {
   return s.record.done;
 }
 
+bool DecisionRecorder::transfer_done(Ticket ticket, Nanos now) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  s.start(DecisionCall::transfer_done, now);
+  s.record.ticket = ticket;
+  s.record.done = s.router.transfer_done(ticket, now);
+  s.log.write(s.record);
+  return s.record.done;
+}
+
 bool DecisionRecorder::finish(Ticket ticket, const UsageCounts& usage, Nanos now) {
   State& s = *state_;
   const std::lock_guard lock(s.mutex);

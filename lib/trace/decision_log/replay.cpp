@@ -26,6 +26,7 @@ class Replayer {
     switch (r.call) {
       case DecisionCall::route: route(r); return {};
       case DecisionCall::first_token: compare(r, router_.first_token(ticket(r.ticket), r.now) == r.done); return {};
+      case DecisionCall::transfer_done: compare(r, router_.transfer_done(ticket(r.ticket), r.now) == r.done); return {};
       case DecisionCall::finish: compare(r, router_.finish(taken(r.ticket), r.usage, r.now) == r.done); return {};
       case DecisionCall::fail: compare(r, router_.fail(taken(r.ticket), r.outcome, r.now) == r.done); return {};
       case DecisionCall::advance: router_.advance(r.now); return {};
