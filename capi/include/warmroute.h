@@ -358,6 +358,8 @@ enum { WR_RING_KEY_PREFIX = 0, WR_RING_KEY_SESSION_OR_PREFIX = 1 };
 /** Which tenants may share blocks: all; none; none, and a tenant's requests go to the pool "<tenant>/<model>" only. Salts always separate. */
 enum { WR_ISOLATION_NONE = 0, WR_ISOLATION_SALT = 1, WR_ISOLATION_POOL = 2 };
 enum { WR_STALE_SIGNALS_IGNORE = 0, WR_STALE_SIGNALS_EXCLUDE = 1 };
+/** Whether prefill and decode of one request may run on different replicas: never; wherever it can be; where it is expected to cost less. */
+enum { WR_DISAGGREGATE_NEVER = 0, WR_DISAGGREGATE_ALWAYS = 1, WR_DISAGGREGATE_DECIDED = 2 };
 
 /** Every knob. Fill it with wr_policy_init, never by hand. */
 typedef struct wr_policy {
@@ -396,6 +398,18 @@ typedef struct wr_policy {
   double saturation_kv;       /* share of KV blocks in use; 0 = not looked at */
   int64_t shed_priority;      /* what is more urgent queues where it is cheapest */
   uint64_t reserved[3];
+  /* Prefill and decode apart. since: 0.2.0 */
+  uint32_t disaggregate;            /* WR_DISAGGREGATE_... */
+  uint32_t unified_pairs;           /* 1: replicas of role unified take either part of a pair, too */
+  int64_t pair_min_tokens;          /* decided: no pair while fewer tokens are uncached */
+  int64_t kv_transfer_per_token_ns; /* bytes of KV per token / bandwidth of the link */
+  int64_t kv_transfer_latency_ns;   /* of one transfer, whatever its size */
+  int64_t transfer_timeout_ns;      /* a prefill replica whose KV is not fetched after so long is free of it */
+  uint32_t decode_keeps_cache;      /* 1: what was transferred is in the decode replica's prefix cache afterwards */
+  uint32_t reserved0;
+  double interference;   /* share of a prefill's time by which it stalls each request running there, where pairs can be formed */
+  int64_t ttft_limit_ns; /* objective; 0 = none */
+  int64_t itl_limit_ns;  /* objective; 0 = none */
 } wr_policy;
 
 /** Fills the defaults. `struct_size` must be set: wr_policy p; p.struct_size = sizeof p; wr_policy_init(&p, NULL). since: 0.1.0 */
@@ -1153,6 +1167,17 @@ enum {
   WR_REASON_FAIL_OPEN = 12,
   WR_REASON_SPILL_SATURATED = 13 /* since: 0.2.0 */
 };
+/** Whether one replica or two serve a request, and why. */
+enum {
+  WR_SPLIT_OFF = 0,             /* policy, algorithm or the request leave no choice */
+  WR_SPLIT_PAIR = 1,            /* prefill on prefill_replica, decode on replica */
+  WR_SPLIT_UNIFIED_CHEAPER = 2, /* one replica is expected to cost everybody less */
+  WR_SPLIT_SHORT_PROMPT = 3,    /* fewer uncached tokens than pair_min_tokens */
+  WR_SPLIT_NO_PREFILL = 4,      /* no replica that prefills for others may take it */
+  WR_SPLIT_NO_DECODE = 5        /* no other replica that can receive KV may take it */
+};
+/** returns: "pair", "unified_cheaper", ...; "unknown". lifetime: static. since: 0.2.0 */
+WR_API const char* wr_split_name(uint32_t split);
 /** returns: "routed", "best_match", ...; "unknown". lifetime: static. since: 0.1.0 */
 WR_API const char* wr_verdict_name(uint32_t verdict);
 /** since: 0.1.0 */
@@ -1166,7 +1191,7 @@ typedef struct wr_decision {
   uint32_t verdict;
   uint32_t reason;
   wr_replica_id replica;         /* where to send it */
-  wr_replica_id prefill_replica; /* reserved */
+  wr_replica_id prefill_replica; /* of a pair (split is WR_SPLIT_PAIR): where prefill runs; WR_NO_REPLICA otherwise */
   wr_replica_id fallbacks[WR_MAX_FALLBACKS]; /* what to try next, best first */
   uint32_t fallback_count;
   uint32_t class_id;
@@ -1180,12 +1205,15 @@ typedef struct wr_decision {
   int64_t expected_prefill_ns;
   int64_t retry_after_ns;
   int64_t shared_tokens; /* what only the store that all replicas share holds beyond cached_tokens */
-  uint64_t reserved[3];
+  int64_t decode_cached_tokens; /* of a pair: leading tokens that `replica` holds already; the rest is transferred. since: 0.2.0 */
+  int64_t expected_transfer_ns; /* of a pair. since: 0.2.0 */
+  uint32_t split;               /* WR_SPLIT_... since: 0.2.0 */
+  uint32_t reserved1;
 } wr_decision;
 #define WR_DECISION_INIT                                                                                             \
   {sizeof(wr_decision), 0, WR_VERDICT_NO_REPLICA, 0, WR_NO_REPLICA_INIT, WR_NO_REPLICA_INIT,                         \
    {WR_NO_REPLICA_INIT, WR_NO_REPLICA_INIT, WR_NO_REPLICA_INIT, WR_NO_REPLICA_INIT}, 0, 0, 0, 0, 0, 0, {0, 0, 0}, 0, \
-   0, 0, 0, 0, {0, 0, 0}}
+   0, 0, 0, 0, 0, 0, 0, 0}
 
 /** Picks a replica and books the request there. Hot. errors: invalid_argument. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_route(wr_router* router, const wr_request* request, int64_t now_ns, wr_decision* out,
@@ -1299,6 +1327,9 @@ WR_API wr_status wr_models_fail(wr_models* models, wr_ticket ticket, const wr_mo
 /** Of pools with terms: [{"pool", "routed", "over_quota", "in_flight", "blocked_until_ns"}]. Text result. since: 0.2.0 */
 WR_API wr_status wr_models_readings_json(const wr_models* models, char* buf, size_t cap, size_t* needed, wr_error* err);
 
+/** Of a pair: the decode replica has the KV, so that the prefill replica is free of the request. May come before the first token. Hot.
+    errors: stale (over, fetched already, or no pair). threads: any. since: 0.2.0 */
+WR_API wr_status wr_router_transfer_done(wr_router* router, wr_ticket ticket, int64_t now_ns);
 /** Each for `count` tickets, `stride` bytes apart; out[i] (NULL is fine) gets each one's status. errors: invalid_argument. Hot. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_first_token_batch(wr_router* router, const wr_ticket* tickets, size_t count, size_t stride,
                                              int64_t now_ns, wr_status* out);

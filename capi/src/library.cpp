@@ -78,6 +78,7 @@ uint32_t wr_abi_version(void) { return WR_ABI_VERSION; }
 const char* wr_algorithm_name(uint32_t algorithm) { return name_of<Algorithm>(algorithm, algorithm_name); }
 const char* wr_verdict_name(uint32_t verdict) { return name_of<Verdict>(verdict, verdict_name); }
 const char* wr_reason_name(uint32_t reason) { return name_of<Reason>(reason, reason_name); }
+const char* wr_split_name(uint32_t split) { return name_of<Split>(split, split_name); }
 const char* wr_outcome_name(uint32_t outcome) { return name_of<Outcome>(outcome, outcome_name); }
 
 }  // extern "C"

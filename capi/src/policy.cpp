@@ -52,6 +52,16 @@ Policy policy_of(const wr_policy& p) noexcept {
   using Priority = std::numeric_limits<std::int32_t>;
   out.shed_priority =
       static_cast<std::int32_t>(std::clamp<std::int64_t>(p.shed_priority, Priority::min(), Priority::max()));
+  out.disaggregate = narrowed<Disaggregate>(p.disaggregate);
+  out.unified_pairs = p.unified_pairs != 0;
+  out.pair_min_tokens = p.pair_min_tokens;
+  out.kv_transfer_per_token = Nanos{p.kv_transfer_per_token_ns};
+  out.kv_transfer_latency = Nanos{p.kv_transfer_latency_ns};
+  out.transfer_timeout = Nanos{p.transfer_timeout_ns};
+  out.decode_keeps_cache = p.decode_keeps_cache != 0;
+  out.interference = p.interference;
+  out.ttft_limit = Nanos{p.ttft_limit_ns};
+  out.itl_limit = Nanos{p.itl_limit_ns};
   return out;
 }
 
@@ -89,6 +99,16 @@ wr_policy policy_of(const Policy& p) noexcept {
   out.saturation_wait_ns = p.saturation_wait.value;
   out.saturation_kv = p.saturation_kv;
   out.shed_priority = p.shed_priority;
+  out.disaggregate = static_cast<std::uint32_t>(p.disaggregate);
+  out.unified_pairs = p.unified_pairs;
+  out.pair_min_tokens = p.pair_min_tokens;
+  out.kv_transfer_per_token_ns = p.kv_transfer_per_token.value;
+  out.kv_transfer_latency_ns = p.kv_transfer_latency.value;
+  out.transfer_timeout_ns = p.transfer_timeout.value;
+  out.decode_keeps_cache = p.decode_keeps_cache;
+  out.interference = p.interference;
+  out.ttft_limit_ns = p.ttft_limit.value;
+  out.itl_limit_ns = p.itl_limit.value;
   return out;
 }
 

@@ -52,6 +52,8 @@ inline constexpr std::uint32_t kAbsurdSize = 1u << 16;
 template <class T>
 inline constexpr std::uint32_t kFirstSize = sizeof(T);
 template <>
+inline constexpr std::uint32_t kFirstSize<wr_policy> = offsetof(wr_policy, disaggregate);
+template <>
 inline constexpr std::uint32_t kFirstSize<wr_replica_statistics> = offsetof(wr_replica_statistics, engine_prefix_unit);
 
 /// returns: whether the room for later fields is zero. A newer caller may have put one of them there: it must not be ignored.

@@ -55,6 +55,17 @@ void bind_decision(py::module_& m) {
       .def_property_readonly(
           "expected_prefill_ns", [](const Decision& d) { return d.expected_prefill.value; }, "Of the uncached tokens.")
       .def_property_readonly("expected_ttft_ns", [](const Decision& d) { return d.expected_ttft().value; })
+      .def_readonly("split", &Decision::split, "Whether one replica or two serve it, and why.")
+      .def_property_readonly(
+          "prefill_replica",
+          [](const Decision& d) {
+            return d.is_pair() ? std::optional<std::uint64_t>(replica_number(d.prefill_replica)) : std::nullopt;
+          },
+          "Of a pair: the int of the replica where prefill runs.")
+      .def_property_readonly(
+          "decode_cached_tokens", [](const Decision& d) { return d.decode_cached_tokens.value; },
+          "Of a pair: leading tokens that `replica` holds already; the rest is transferred.")
+      .def_property_readonly("expected_transfer_ns", [](const Decision& d) { return d.expected_transfer.value; })
       .def_property_readonly(
           "retry_after_ns", [](const Decision& d) { return d.retry_after.value; },
           "For refusing verdicts; 0 = unknown.")

@@ -58,6 +58,8 @@ WARMROUTE_ENUM_NAMES(Role, 3, "unified", "prefill", "decode");
 WARMROUTE_ENUM_NAMES(Signal, 7, "running", "waiting", "kv_usage", "block_tokens", "block_count", "prefix_queries",
                      "prefix_hits");
 WARMROUTE_ENUM_NAMES(SpillOrder, 2, "clockwise", "permuted");
+WARMROUTE_ENUM_NAMES(Disaggregate, 3, "never", "always", "decided");
+WARMROUTE_ENUM_NAMES(Split, kSplitCount, "off", "pair", "unified_cheaper", "short_prompt", "no_prefill", "no_decode");
 WARMROUTE_ENUM_NAMES(StaleSignals, 2, "ignore", "exclude");
 WARMROUTE_ENUM_NAMES(Tier, 4, "device", "host", "disk", "shared");
 WARMROUTE_ENUM_NAMES(Verdict, 9, "routed", "no_replica", "no_pool", "no_adapter", "all_excluded", "saturated",

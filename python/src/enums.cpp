@@ -41,6 +41,8 @@ void bind_enums(py::module_& m) {
   bind_enum<Role>(m, "What a replica computes.");
   bind_enum<Signal>(m, "What an engine reports about itself.");
   bind_enum<SpillOrder>(m, "The order in which a walk leaves the ring's home.");
+  bind_enum<Disaggregate>(m, "Whether prefill and decode of one request may run on different replicas.");
+  bind_enum<Split>(m, "Whether one replica or two serve a request, and why.");
   bind_enum<StaleSignals>(m, "What an engine signal older than signals_max_age_ns means.");
   bind_enum<Tier>(m,
                   "Where a KV block lies: in a replica's memory, or in a store that all replicas of its pool share.");

@@ -76,6 +76,16 @@ constexpr std::array kKnobs{
     ns<&Policy::saturation_wait>("saturation_wait_ns"),
     plain<&Policy::saturation_kv>("saturation_kv"),
     plain<&Policy::shed_priority>("shed_priority"),
+    plain<&Policy::disaggregate>("disaggregate"),
+    plain<&Policy::unified_pairs>("unified_pairs"),
+    plain<&Policy::pair_min_tokens>("pair_min_tokens"),
+    ns<&Policy::kv_transfer_per_token>("kv_transfer_per_token_ns"),
+    ns<&Policy::kv_transfer_latency>("kv_transfer_latency_ns"),
+    ns<&Policy::transfer_timeout>("transfer_timeout_ns"),
+    plain<&Policy::decode_keeps_cache>("decode_keeps_cache"),
+    plain<&Policy::interference>("interference"),
+    ns<&Policy::ttft_limit>("ttft_limit_ns"),
+    ns<&Policy::itl_limit>("itl_limit_ns"),
 };
 
 Policy changed(Policy policy, const py::kwargs& knobs) {
@@ -119,6 +129,7 @@ using A = EnumArg<Algorithm>;
 using K = EnumArg<RingKey>;
 using I = EnumArg<Isolation>;
 using S = EnumArg<StaleSignals>;
+using D = EnumArg<Disaggregate>;
 
 Policy make_policy(A algorithm, double beta, double gamma, double delta, double hot, std::int64_t session_bonus_ns,
                    std::int64_t host_transfer_per_token_ns, std::int64_t disk_transfer_per_token_ns,
@@ -128,38 +139,51 @@ Policy make_policy(A algorithm, double beta, double gamma, double delta, double 
                    std::int64_t residency_ttl_ns, std::int64_t lease_ns, std::int64_t session_ttl_ns,
                    std::int64_t signals_max_age_ns, S stale_signals, bool route_when_all_down, std::uint64_t seed,
                    std::uint64_t version, bool learn_rates, std::int64_t saturation_wait_ns, double saturation_kv,
-                   std::int32_t shed_priority) {
-  const Policy policy{algorithm,
-                      beta,
-                      gamma,
-                      delta,
-                      hot,
-                      Nanos{session_bonus_ns},
-                      Nanos{host_transfer_per_token_ns},
-                      Nanos{disk_transfer_per_token_ns},
-                      Nanos{shared_transfer_per_token_ns},
-                      ring_key,
-                      ring_key_tokens,
-                      ring_points,
-                      ring_seed,
-                      routers,
-                      bound_factor,
-                      block_size,
-                      hash_seed,
-                      isolation,
-                      capacity_tokens,
-                      Nanos{residency_ttl_ns},
-                      Nanos{lease_ns},
-                      Nanos{session_ttl_ns},
-                      Nanos{signals_max_age_ns},
-                      stale_signals,
-                      route_when_all_down,
-                      Nanos{saturation_wait_ns},
-                      saturation_kv,
-                      shed_priority,
-                      seed,
-                      version,
-                      learn_rates};
+                   std::int32_t shed_priority, D disaggregate, bool unified_pairs, std::int64_t pair_min_tokens,
+                   std::int64_t kv_transfer_per_token_ns, std::int64_t kv_transfer_latency_ns,
+                   std::int64_t transfer_timeout_ns, bool decode_keeps_cache, double interference,
+                   std::int64_t ttft_limit_ns, std::int64_t itl_limit_ns) {
+  const Policy policy{.algorithm = algorithm,
+                      .beta = beta,
+                      .gamma = gamma,
+                      .delta = delta,
+                      .hot = hot,
+                      .session_bonus = Nanos{session_bonus_ns},
+                      .host_transfer_per_token = Nanos{host_transfer_per_token_ns},
+                      .disk_transfer_per_token = Nanos{disk_transfer_per_token_ns},
+                      .shared_transfer_per_token = Nanos{shared_transfer_per_token_ns},
+                      .ring_key = ring_key,
+                      .ring_key_tokens = ring_key_tokens,
+                      .ring_points = ring_points,
+                      .ring_seed = ring_seed,
+                      .routers = routers,
+                      .bound_factor = bound_factor,
+                      .block_size = block_size,
+                      .hash_seed = hash_seed,
+                      .isolation = isolation,
+                      .capacity_tokens = capacity_tokens,
+                      .residency_ttl = Nanos{residency_ttl_ns},
+                      .lease = Nanos{lease_ns},
+                      .session_ttl = Nanos{session_ttl_ns},
+                      .signals_max_age = Nanos{signals_max_age_ns},
+                      .stale_signals = stale_signals,
+                      .route_when_all_down = route_when_all_down,
+                      .saturation_wait = Nanos{saturation_wait_ns},
+                      .saturation_kv = saturation_kv,
+                      .shed_priority = shed_priority,
+                      .seed = seed,
+                      .version = version,
+                      .learn_rates = learn_rates,
+                      .disaggregate = disaggregate,
+                      .unified_pairs = unified_pairs,
+                      .pair_min_tokens = pair_min_tokens,
+                      .kv_transfer_per_token = Nanos{kv_transfer_per_token_ns},
+                      .kv_transfer_latency = Nanos{kv_transfer_latency_ns},
+                      .transfer_timeout = Nanos{transfer_timeout_ns},
+                      .decode_keeps_cache = decode_keeps_cache,
+                      .interference = interference,
+                      .ttft_limit = Nanos{ttft_limit_ns},
+                      .itl_limit = Nanos{itl_limit_ns}};
   check(validate(policy));
   return policy;
 }
@@ -189,7 +213,13 @@ void bind_properties(py::class_<Policy>& c) {
         py::arg("route_when_all_down") = d.route_when_all_down, py::arg("seed") = d.seed,
         py::arg("version") = d.version, py::arg("learn_rates") = d.learn_rates,
         py::arg("saturation_wait_ns") = d.saturation_wait.value, py::arg("saturation_kv") = d.saturation_kv,
-        py::arg("shed_priority") = d.shed_priority);
+        py::arg("shed_priority") = d.shed_priority, py::arg_v("disaggregate", D{d.disaggregate}, "'never'"),
+        py::arg("unified_pairs") = d.unified_pairs, py::arg("pair_min_tokens") = d.pair_min_tokens,
+        py::arg("kv_transfer_per_token_ns") = d.kv_transfer_per_token.value,
+        py::arg("kv_transfer_latency_ns") = d.kv_transfer_latency.value,
+        py::arg("transfer_timeout_ns") = d.transfer_timeout.value, py::arg("decode_keeps_cache") = d.decode_keeps_cache,
+        py::arg("interference") = d.interference, py::arg("ttft_limit_ns") = d.ttft_limit.value,
+        py::arg("itl_limit_ns") = d.itl_limit.value);
   c.def_readonly("algorithm", &Policy::algorithm, "How a replica is picked.")
       .def_readonly("beta", &Policy::beta, "What a miss costs those who come later, as a multiple of its prefill time.")
       .def_readonly("gamma", &Policy::gamma, "Share of a prefill's time by which it stalls each request running there.")
@@ -240,7 +270,29 @@ void bind_properties(py::class_<Policy>& c) {
       .def_readonly("saturation_kv", &Policy::saturation_kv,
                     "So is one whose engine says that more of its KV cache is in use; 0 = not looked at.")
       .def_readonly("shed_priority", &Policy::shed_priority,
-                    "Where all are saturated, requests of at most this priority are refused.");
+                    "Where all are saturated, requests of at most this priority are refused.")
+      .def_readonly("disaggregate", &Policy::disaggregate,
+                    "Whether prefill and decode of one request may run on different replicas.")
+      .def_readonly("unified_pairs", &Policy::unified_pairs, "Unified replicas take either part of a pair, too.")
+      .def_readonly("pair_min_tokens", &Policy::pair_min_tokens, "Decided: no pair while fewer tokens are uncached.")
+      .def_property_readonly(
+          "kv_transfer_per_token_ns", [](const Policy& p) { return p.kv_transfer_per_token.value; },
+          "Bytes of KV per token / bandwidth of the link.")
+      .def_property_readonly(
+          "kv_transfer_latency_ns", [](const Policy& p) { return p.kv_transfer_latency.value; },
+          "Of one transfer, whatever its size.")
+      .def_property_readonly(
+          "transfer_timeout_ns", [](const Policy& p) { return p.transfer_timeout.value; },
+          "A prefill replica whose KV is not fetched after so long is free of it.")
+      .def_readonly("decode_keeps_cache", &Policy::decode_keeps_cache,
+                    "What was transferred is in the decode replica's prefix cache afterwards.")
+      .def_readonly(
+          "interference", &Policy::interference,
+          "Share of a prefill's time by which it stalls each request running there, where pairs can be formed.")
+      .def_property_readonly(
+          "ttft_limit_ns", [](const Policy& p) { return p.ttft_limit.value; }, "Objective; 0 = none.")
+      .def_property_readonly(
+          "itl_limit_ns", [](const Policy& p) { return p.itl_limit.value; }, "Objective; 0 = none.");
 }
 
 }  // namespace

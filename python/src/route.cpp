@@ -215,6 +215,15 @@ void bind_flat(RouterClass& c) {
           "The first token came: prefill load is released. returns: False for a ticket that is over or had it "
           "(harmless).")
       .def(
+          "transfer_done",
+          [](PyRouter& self, std::uint64_t ticket, NowArg now_ns) {
+            return self.router.transfer_done(Ticket{ticket}, self.at(now_ns));
+          },
+          py::arg("ticket"), py::arg("now_ns") = kNone,
+          "Of a pair: the decode replica has the KV, so that the prefill replica is free of it. returns: False for a "
+          "ticket "
+          "that is over, fetched already, or no pair (harmless).")
+      .def(
           "finish",
           [](PyRouter& self, std::uint64_t ticket, NowArg now_ns, NowArg input_tokens, NowArg cached_tokens,
              NowArg output_tokens) {

@@ -44,6 +44,16 @@ CHANGES = {
     "saturation_wait_ns": 4_000_000,
     "saturation_kv": 0.875,
     "shed_priority": -2,
+    "disaggregate": warmroute.Disaggregate.decided,
+    "unified_pairs": True,
+    "pair_min_tokens": 77,
+    "kv_transfer_per_token_ns": 78,
+    "kv_transfer_latency_ns": 79,
+    "transfer_timeout_ns": 80_000_000,
+    "decode_keeps_cache": False,
+    "interference": 0.375,
+    "ttft_limit_ns": 81,
+    "itl_limit_ns": 82,
 }
 
 

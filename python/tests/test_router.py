@@ -389,3 +389,18 @@ def test_a_drain_ends_at_its_deadline() -> None:
     assert router.replica(replica).drain_until_ns == 1_000
     router.advance(1_000)
     assert router.replica(replica).health == warmroute.Health.down
+
+
+def test_prefill_and_decode_may_run_apart() -> None:
+    router = warmroute.Router(warmroute.Policy(disaggregate="always"))
+    prefill, decode = router.add_replica("p", 0, role="prefill"), router.add_replica("d", 0, role="decode")
+    with router.route(warmroute.Request(input_tokens=5_000), 1) as ticket:
+        decision = ticket.decision
+        assert decision.split is warmroute.Split.pair
+        assert (decision.prefill_replica, decision.replica) == (prefill, decode)
+        assert decision.expected_transfer_ns > 0 and decision.decode_cached_tokens == 0
+        assert router.transfer_done(decision.ticket, 2) and not router.transfer_done(decision.ticket, 2)
+    plain = warmroute.Router()
+    plain.add_replica("u", 0)
+    with plain.route(warmroute.Request(input_tokens=5_000), 1) as ticket:
+        assert ticket.decision.prefill_replica is None and ticket.decision.split is warmroute.Split.off

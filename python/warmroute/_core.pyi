@@ -9,7 +9,7 @@ import enum
 import numpy
 import numpy.typing
 import typing
-__all__ = ['Algorithm', 'AnswerApi', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'CalendarUnit', 'Code', 'Cost', 'CostLine', 'CostSource', 'DYNAMO_HASH_SEED', 'Decision', 'EngineCounters', 'EngineMetrics', 'Explanation', 'GatewayRing', 'HangupDrain', 'HangupMode', 'HashRing', 'Health', 'Isolation', 'Journal', 'JournalFull', 'JournalKind', 'JournalReader', 'JournalSync', 'KeyDigestKind', 'KeyGrant', 'KeySet', 'KeyVerdict', 'KvNoticeKind', 'KvResync', 'KvSocket', 'KvSource', 'KvSourceState', 'KvSubscriber', 'Ledger', 'LimitDecision', 'LimitKind', 'LimitLeft', 'LimitOutcome', 'LimitProgress', 'LimitUnit', 'Limits', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'Meter', 'MetricsPoller', 'ModelDecision', 'ModelRouter', 'Movement', 'OrphanCharge', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PrefixUnit', 'PriceMeter', 'PriceTable', 'PriceTier', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SlotSpec', 'SpillOrder', 'StaleKeys', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'TokenEstimate', 'TokenEstimator', 'USAGE_ANOMALIES', 'Usage', 'UsageAsk', 'UsageChunkFilter', 'UsageReport', 'UsageSource', 'Verdict', 'api_for_path', 'ask_for_usage', 'block_seed', 'builtin_engine_tables', 'canonical_prompt', 'digest_of_key', 'estimate_missing', 'focus_header', 'has_zmq', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'read_usage', 'record_focus_rows', 'record_json_line', 'replica_generation', 'replica_slot', 'sequence_hashes', 'usd']
+__all__ = ['Algorithm', 'AnswerApi', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'CalendarUnit', 'Code', 'Cost', 'CostLine', 'CostSource', 'DYNAMO_HASH_SEED', 'Decision', 'Disaggregate', 'EngineCounters', 'EngineMetrics', 'Explanation', 'GatewayRing', 'HangupDrain', 'HangupMode', 'HashRing', 'Health', 'Isolation', 'Journal', 'JournalFull', 'JournalKind', 'JournalReader', 'JournalSync', 'KeyDigestKind', 'KeyGrant', 'KeySet', 'KeyVerdict', 'KvNoticeKind', 'KvResync', 'KvSocket', 'KvSource', 'KvSourceState', 'KvSubscriber', 'Ledger', 'LimitDecision', 'LimitKind', 'LimitLeft', 'LimitOutcome', 'LimitProgress', 'LimitUnit', 'Limits', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'Meter', 'MetricsPoller', 'ModelDecision', 'ModelRouter', 'Movement', 'OrphanCharge', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PrefixUnit', 'PriceMeter', 'PriceTable', 'PriceTier', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SlotSpec', 'SpillOrder', 'Split', 'StaleKeys', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'TokenEstimate', 'TokenEstimator', 'USAGE_ANOMALIES', 'Usage', 'UsageAsk', 'UsageChunkFilter', 'UsageReport', 'UsageSource', 'Verdict', 'api_for_path', 'ask_for_usage', 'block_seed', 'builtin_engine_tables', 'canonical_prompt', 'digest_of_key', 'estimate_missing', 'focus_header', 'has_zmq', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'read_usage', 'record_focus_rows', 'record_json_line', 'replica_generation', 'replica_slot', 'sequence_hashes', 'usd']
 class Algorithm(enum.IntEnum):
     """
     How a replica is picked. `cost` is the default; the others are baselines and ways out.
@@ -181,6 +181,23 @@ class SpillOrder(enum.IntEnum):
     """
     clockwise = 0
     permuted = 1
+class Disaggregate(enum.IntEnum):
+    """
+    Whether prefill and decode of one request may run on different replicas.
+    """
+    never = 0
+    always = 1
+    decided = 2
+class Split(enum.IntEnum):
+    """
+    Whether one replica or two serve a request, and why.
+    """
+    off = 0
+    pair = 1
+    unified_cheaper = 2
+    short_prompt = 3
+    no_prefill = 4
+    no_decode = 5
 class StaleSignals(enum.IntEnum):
     """
     What an engine signal older than signals_max_age_ns means.
@@ -492,7 +509,7 @@ class Policy:
         ...
     def __hash__(self) -> int:
         ...
-    def __init__(self, *, algorithm: Algorithm | str = 'cost', beta: typing.SupportsFloat | typing.SupportsIndex = 1.0, gamma: typing.SupportsFloat | typing.SupportsIndex = 0.045, delta: typing.SupportsFloat | typing.SupportsIndex = 0.5, hot: typing.SupportsFloat | typing.SupportsIndex = 2.0, session_bonus_ns: typing.SupportsIndex = 20000000, host_transfer_per_token_ns: typing.SupportsIndex = 2000, disk_transfer_per_token_ns: typing.SupportsIndex = 10000, shared_transfer_per_token_ns: typing.SupportsIndex = 20000, ring_key: RingKey | str = 'prefix', ring_key_tokens: typing.SupportsIndex = 1024, ring_points: typing.SupportsIndex = 256, ring_seed: typing.SupportsIndex = 0, routers: typing.SupportsIndex = 1, bound_factor: typing.SupportsFloat | typing.SupportsIndex = 1.5, block_size: typing.SupportsIndex = 16, hash_seed: typing.SupportsIndex = 1337, isolation: Isolation | str = 'salt', capacity_tokens: typing.SupportsIndex = 400000, residency_ttl_ns: typing.SupportsIndex = 0, lease_ns: typing.SupportsIndex = 600000000000, session_ttl_ns: typing.SupportsIndex = 3600000000000, signals_max_age_ns: typing.SupportsIndex = 2000000000, stale_signals: StaleSignals | str = 'ignore', route_when_all_down: bool = True, seed: typing.SupportsIndex = 0, version: typing.SupportsIndex = 0, learn_rates: bool = True, saturation_wait_ns: typing.SupportsIndex = 0, saturation_kv: typing.SupportsFloat | typing.SupportsIndex = 0.0, shed_priority: typing.SupportsIndex = 0) -> None:
+    def __init__(self, *, algorithm: Algorithm | str = 'cost', beta: typing.SupportsFloat | typing.SupportsIndex = 1.0, gamma: typing.SupportsFloat | typing.SupportsIndex = 0.045, delta: typing.SupportsFloat | typing.SupportsIndex = 0.5, hot: typing.SupportsFloat | typing.SupportsIndex = 2.0, session_bonus_ns: typing.SupportsIndex = 20000000, host_transfer_per_token_ns: typing.SupportsIndex = 2000, disk_transfer_per_token_ns: typing.SupportsIndex = 10000, shared_transfer_per_token_ns: typing.SupportsIndex = 20000, ring_key: RingKey | str = 'prefix', ring_key_tokens: typing.SupportsIndex = 1024, ring_points: typing.SupportsIndex = 256, ring_seed: typing.SupportsIndex = 0, routers: typing.SupportsIndex = 1, bound_factor: typing.SupportsFloat | typing.SupportsIndex = 1.5, block_size: typing.SupportsIndex = 16, hash_seed: typing.SupportsIndex = 1337, isolation: Isolation | str = 'salt', capacity_tokens: typing.SupportsIndex = 400000, residency_ttl_ns: typing.SupportsIndex = 0, lease_ns: typing.SupportsIndex = 600000000000, session_ttl_ns: typing.SupportsIndex = 3600000000000, signals_max_age_ns: typing.SupportsIndex = 2000000000, stale_signals: StaleSignals | str = 'ignore', route_when_all_down: bool = True, seed: typing.SupportsIndex = 0, version: typing.SupportsIndex = 0, learn_rates: bool = True, saturation_wait_ns: typing.SupportsIndex = 0, saturation_kv: typing.SupportsFloat | typing.SupportsIndex = 0.0, shed_priority: typing.SupportsIndex = 0, disaggregate: Disaggregate | str = 'never', unified_pairs: bool = False, pair_min_tokens: typing.SupportsIndex = 0, kv_transfer_per_token_ns: typing.SupportsIndex = 2600, kv_transfer_latency_ns: typing.SupportsIndex = 5000000, transfer_timeout_ns: typing.SupportsIndex = 30000000000, decode_keeps_cache: bool = True, interference: typing.SupportsFloat | typing.SupportsIndex = 0.1, ttft_limit_ns: typing.SupportsIndex = 0, itl_limit_ns: typing.SupportsIndex = 0) -> None:
         ...
     def __repr__(self) -> str:
         ...
@@ -534,9 +551,19 @@ class Policy:
         Of a replica's KV cache while nothing else is known.
         """
     @property
+    def decode_keeps_cache(self) -> bool:
+        """
+        What was transferred is in the decode replica's prefix cache afterwards.
+        """
+    @property
     def delta(self) -> float:
         """
         Weight of this request's own decode time.
+        """
+    @property
+    def disaggregate(self) -> Disaggregate:
+        """
+        Whether prefill and decode of one request may run on different replicas.
         """
     @property
     def disk_transfer_per_token_ns(self) -> int:
@@ -564,9 +591,29 @@ class Policy:
         Strength of the hot-prefix rebate; 0 = off.
         """
     @property
+    def interference(self) -> float:
+        """
+        Share of a prefill's time by which it stalls each request running there, where pairs can be formed.
+        """
+    @property
     def isolation(self) -> Isolation:
         """
         What keeps tenants apart.
+        """
+    @property
+    def itl_limit_ns(self) -> int:
+        """
+        Objective; 0 = none.
+        """
+    @property
+    def kv_transfer_latency_ns(self) -> int:
+        """
+        Of one transfer, whatever its size.
+        """
+    @property
+    def kv_transfer_per_token_ns(self) -> int:
+        """
+        Bytes of KV per token / bandwidth of the link.
         """
     @property
     def learn_rates(self) -> bool:
@@ -577,6 +624,11 @@ class Policy:
     def lease_ns(self) -> int:
         """
         A ticket that is never finished releases its load after so long.
+        """
+    @property
+    def pair_min_tokens(self) -> int:
+        """
+        Decided: no pair while fewer tokens are uncached.
         """
     @property
     def residency_ttl_ns(self) -> int:
@@ -657,6 +709,21 @@ class Policy:
     def stale_signals(self) -> StaleSignals:
         """
         What stale signals mean.
+        """
+    @property
+    def transfer_timeout_ns(self) -> int:
+        """
+        A prefill replica whose KV is not fetched after so long is free of it.
+        """
+    @property
+    def ttft_limit_ns(self) -> int:
+        """
+        Objective; 0 = none.
+        """
+    @property
+    def unified_pairs(self) -> bool:
+        """
+        Unified replicas take either part of a pair, too.
         """
     @property
     def version(self) -> int:
@@ -826,10 +893,18 @@ class Decision:
     def class_id(self) -> int:
         ...
     @property
+    def decode_cached_tokens(self) -> int:
+        """
+        Of a pair: leading tokens that `replica` holds already; the rest is transferred.
+        """
+    @property
     def expected_prefill_ns(self) -> int:
         """
         Of the uncached tokens.
         """
+    @property
+    def expected_transfer_ns(self) -> int:
+        ...
     @property
     def expected_ttft_ns(self) -> int:
         ...
@@ -847,6 +922,11 @@ class Decision:
     def input_tokens(self) -> int:
         """
         As given or estimated.
+        """
+    @property
+    def prefill_replica(self) -> int | None:
+        """
+        Of a pair: the int of the replica where prefill runs.
         """
     @property
     def priority(self) -> int:
@@ -867,6 +947,11 @@ class Decision:
     @property
     def routed(self) -> bool:
         ...
+    @property
+    def split(self) -> Split:
+        """
+        Whether one replica or two serve it, and why.
+        """
     @property
     def ticket(self) -> int:
         """
@@ -1267,6 +1352,10 @@ class Router:
     def signal(self, replica: typing.SupportsIndex, kind: Signal | str, value: typing.SupportsFloat | typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None) -> None:
         """
         A reading of the engine's metrics. errors: Error stale, invalid_argument (negative, not finite).
+        """
+    def transfer_done(self, ticket: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None) -> bool:
+        """
+        Of a pair: the decode replica has the KV, so that the prefill replica is free of it. returns: False for a ticket that is over, fetched already, or no pair (harmless).
         """
     def update_replica(self, replica: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None, *, ring_id: str | None = None, role: Role | str | None = None, weight: typing.SupportsFloat | typing.SupportsIndex | None = None, any_adapter: bool | None = None, adapters: collections.abc.Sequence[str] | None = None, labels: dict[str, str] | None = None, rates: Rates | None = None, capacity_tokens: typing.SupportsIndex | None = None, cache_kind: CacheKind | str | None = None, slots: SlotSpec | None = None, slow_start_ns: typing.SupportsIndex | None = None, slow_start_weight: typing.SupportsFloat | typing.SupportsIndex | None = None) -> None:
         """

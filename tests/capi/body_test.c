@@ -279,7 +279,8 @@ TEST(BodyStructsOfEverySizeGetWhatTheyDeserve) {
   check_input_sizes(&options, sizeof options, offsetof(wr_body_options, reserved), WR_STATUS_OK, parse_with);
   check_input_sizes(&options, sizeof options, offsetof(wr_body_options, reserved), WR_STATUS_OK, canonical_with);
   check_input_sizes(&body, sizeof body, offsetof(wr_body, reserved), WR_STATUS_OK, request_from);
-  check_input_sizes(&shared_policy, sizeof shared_policy, offsetof(wr_policy, reserved), WR_STATUS_OK, options_of);
+  check_grown_input_sizes(&shared_policy, offsetof(wr_policy, disaggregate), sizeof shared_policy,
+                          offsetof(wr_policy, reserved), WR_STATUS_OK, options_of);
   check_output_sizes(&body, sizeof body, 1, parse_into);
   check_output_sizes(&request, sizeof request, 1, request_into);
   check_output_sizes(&options, sizeof options, 1, options_for);

@@ -104,6 +104,11 @@ static const uint32_t kWrongSizes[] = {0, 1, 4, 65537, UINT32_MAX};
 enum { kWrongCount = sizeof kWrongSizes / sizeof kWrongSizes[0] };
 
 void check_input_sizes(const void* init, size_t size, size_t reserved_offset, wr_status good, sized_call call) {
+  check_grown_input_sizes(init, size, size, reserved_offset, good, call);
+}
+
+void check_grown_input_sizes(const void* init, size_t first, size_t size, size_t reserved_offset, wr_status good,
+                             sized_call call) {
   room r;
   size_t i;
   CHECK(size + kTail <= sizeof r.bytes);
@@ -115,10 +120,12 @@ void check_input_sizes(const void* init, size_t size, size_t reserved_offset, wr
     r.struct_size = kWrongSizes[i];
     CHECK_STATUS(call(&r), WR_STATUS_INVALID_ARGUMENT);
   }
-  r.struct_size = (uint32_t)size - 8;
+  r.struct_size = (uint32_t)first - 8;
   CHECK_STATUS(call(&r), WR_STATUS_INVALID_ARGUMENT);
-  r.struct_size = (uint32_t)size - 1;
+  r.struct_size = (uint32_t)first - 1;
   CHECK_STATUS(call(&r), WR_STATUS_INVALID_ARGUMENT);
+  r.struct_size = (uint32_t)first;
+  CHECK_STATUS(call(&r), good);
   r.struct_size = (uint32_t)size + kTail;
   CHECK_STATUS(call(&r), good);
   r.bytes[size + kTail - 1] = 1;

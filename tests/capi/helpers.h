@@ -28,6 +28,9 @@ int64_t cached_on(wr_router* router, wr_replica_id id, const uint32_t* tokens, s
    longer with a zero tail: `good`; longer with a tail that is set, or a reserved member that is: unsupported. */
 typedef wr_status (*sized_call)(const void* input);
 void check_input_sizes(const void* init, size_t size, size_t reserved_offset, wr_status good, sized_call call);
+/* The same for a struct that has grown: `first` was its size when it was first released, and callers of that size are still served. */
+void check_grown_input_sizes(const void* init, size_t first, size_t size, size_t reserved_offset, wr_status good,
+                             sized_call call);
 /* The same for a struct that is written. `keeps_tail`: a longer caller's further bytes stay; otherwise they become 0. */
 typedef wr_status (*filling_call)(void* output);
 void check_output_sizes(const void* init, size_t size, int keeps_tail, filling_call call);

@@ -35,7 +35,10 @@ TEST(NamesEnumerationsAndToleratesUnknownOnes) {
   CHECK_TEXT(wr_verdict_name(256), "unknown");
   CHECK_TEXT(wr_reason_name(WR_REASON_NONE), "none");
   CHECK_TEXT(wr_reason_name(WR_REASON_FAIL_OPEN), "fail_open");
-  CHECK_TEXT(wr_reason_name(13), "unknown");
+  CHECK_TEXT(wr_reason_name(WR_REASON_SPILL_SATURATED), "spill_saturated");
+  CHECK_TEXT(wr_reason_name(14), "unknown");
+  CHECK_TEXT(wr_split_name(WR_SPLIT_NO_DECODE), "no_decode");
+  CHECK_TEXT(wr_split_name(6), "unknown");
   CHECK_TEXT(wr_reason_name(UINT32_MAX), "unknown");
   CHECK_TEXT(wr_outcome_name(WR_OUTCOME_FINISHED), "finished");
   CHECK_TEXT(wr_outcome_name(WR_OUTCOME_LEASE_EXPIRED), "lease_expired");

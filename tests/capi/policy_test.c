@@ -26,8 +26,9 @@ TEST(PoliciesStartFromTheDefaultsAndThoseAreValid) {
   /* What a newer header has behind it becomes 0, or the next call would take it for a wish. */
   memset(room, 0, sizeof room);
   memcpy(room, &size, sizeof size);
-  check_output_sizes(room, sizeof policy, 0, init_into);
-  check_input_sizes(&policy, sizeof policy, offsetof(wr_policy, reserved), WR_STATUS_OK, validate_it);
+  check_grown_output_sizes(room, offsetof(wr_policy, disaggregate), sizeof policy, 0, init_into);
+  check_grown_input_sizes(&policy, offsetof(wr_policy, disaggregate), sizeof policy, offsetof(wr_policy, reserved),
+                          WR_STATUS_OK, validate_it);
   CHECK_STATUS(wr_policy_validate(NULL, NULL), WR_STATUS_INVALID_ARGUMENT);
 }
 
@@ -170,9 +171,11 @@ TEST(RoutersSwapPoliciesAndKeepTheOldOneOnAFault) {
   CHECK_STATUS(wr_router_set_policy(NULL, &got, NULL), WR_STATUS_INVALID_ARGUMENT);
   CHECK_STATUS(wr_router_set_policy(shared_router, NULL, NULL), WR_STATUS_INVALID_ARGUMENT);
   CHECK_STATUS(wr_router_get_policy(NULL, &got, NULL), WR_STATUS_INVALID_ARGUMENT);
-  check_input_sizes(&got, sizeof got, offsetof(wr_policy, reserved), WR_STATUS_OK, set_it);
-  check_input_sizes(&got, sizeof got, offsetof(wr_policy, reserved), WR_STATUS_OK, to_json_it);
-  check_output_sizes(&got, sizeof got, 0, get_it);
+  check_grown_input_sizes(&got, offsetof(wr_policy, disaggregate), sizeof got, offsetof(wr_policy, reserved),
+                          WR_STATUS_OK, set_it);
+  check_grown_input_sizes(&got, offsetof(wr_policy, disaggregate), sizeof got, offsetof(wr_policy, reserved),
+                          WR_STATUS_OK, to_json_it);
+  check_grown_output_sizes(&got, offsetof(wr_policy, disaggregate), sizeof got, 0, get_it);
   wr_router_free(shared_router);
 }
 

@@ -426,6 +426,38 @@ TEST(ExplanationsNameEveryCandidateAndChangeNothing) {
   wr_router_free(shared_router);
 }
 
+TEST(PrefillAndDecodeMayRunApartAndEachPartIsReleasedOnce) {
+  wr_router* router = new_router();
+  wr_replica_spec spec = WR_REPLICA_SPEC_INIT;
+  wr_replica_id prefill, decode;
+  wr_policy policy;
+  wr_request request = token_request(tokens, kTokens);
+  wr_decision d = WR_DECISION_INIT;
+  policy.struct_size = sizeof policy;
+  CHECK_OK(wr_policy_init(&policy, NULL));
+  policy.disaggregate = WR_DISAGGREGATE_ALWAYS;
+  CHECK_OK(wr_router_set_policy(router, &policy, NULL));
+  spec.name = text("p");
+  spec.role = WR_ROLE_PREFILL;
+  CHECK_OK(wr_router_add_replica(router, &spec, 1, &prefill, NULL));
+  spec.name = text("d");
+  spec.role = WR_ROLE_DECODE;
+  CHECK_OK(wr_router_add_replica(router, &spec, 1, &decode, NULL));
+  CHECK_OK(wr_router_route(router, &request, 2, &d, NULL));
+  CHECK_EQ(d.split, WR_SPLIT_PAIR);
+  CHECK_EQ(d.replica.slot, decode.slot);
+  CHECK_EQ(d.prefill_replica.slot, prefill.slot);
+  CHECK(d.expected_transfer_ns > 0);
+  CHECK_EQ(d.decode_cached_tokens, 0);
+  CHECK_OK(wr_router_first_token(router, d.ticket, 3));
+  CHECK_OK(wr_router_transfer_done(router, d.ticket, 4));
+  CHECK_STATUS(wr_router_transfer_done(router, d.ticket, 4), WR_STATUS_STALE);
+  CHECK_STATUS(wr_router_transfer_done(NULL, d.ticket, 4), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_OK(wr_router_finish(router, d.ticket, NULL, 5));
+  CHECK_EQ(wr_router_requests_in_flight(router, text("")), 0);
+  wr_router_free(router);
+}
+
 TEST(NoNumberOfACallerOverflows) {
   static const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, -2, -1, 0, 1, INT64_MAX - 1, INT64_MAX};
   enum { kExtremes = sizeof extremes / sizeof extremes[0] };
@@ -517,4 +549,5 @@ TESTS(CASE(ARequestGoesWhereItsPromptIsCached), CASE(VerdictsSayWhyNobodyWasChos
       CASE(BatchesStrideOverLargerRecordsAndTellEachItemItsStatus),
       CASE(AnItemThatFailsLeavesNoTicketOfBeforeToBeReleasedTwice), CASE(ARequestOfZerosWithItsSizeIsASoundOne),
       CASE(BatchesOfOneRequestMayRepeatItOnlyWithAStride), CASE(ExplanationsNameEveryCandidateAndChangeNothing),
-      CASE(NoNumberOfACallerOverflows), CASE(GatewaysAgreeOnWhoseARequestIsAndForwardItOnce))
+      CASE(PrefillAndDecodeMayRunApartAndEachPartIsReleasedOnce), CASE(NoNumberOfACallerOverflows),
+      CASE(GatewaysAgreeOnWhoseARequestIsAndForwardItOnce))
