@@ -90,8 +90,9 @@ class ReplicaPace {
   /// It is over, with an answer of so many tokens. Before its load is released.
   void finished(ReplicaId replica, const PaceNote& note, LoadBook& book, std::int64_t output_tokens,
                 std::int64_t now) noexcept {
+    if (output_tokens <= kFewestSteps || output_tokens > 10'000'000) return;
     const std::int64_t steps = output_tokens - 1;
-    if (!note.learns() || note.first_at == 0 || steps < kFewestSteps || steps > 10'000'000) return;
+    if (!note.learns() || note.first_at == 0) return;
     const TryLock lock(busy_);
     if (!lock.held()) return;
     begin_call(replica, book);
