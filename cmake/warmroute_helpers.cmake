@@ -30,6 +30,15 @@ function(warmroute_compile_tests_fast target)
   endif()
 endfunction()
 
+# The files of a target compiled together, some at a time: boost and the router cost each of them more than its own lines.
+function(warmroute_compile_together target batch)
+  if(WARMROUTE_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
+    # GCC takes the files for headers, in which a coroutine's frame must not hold what an unnamed namespace has.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
 # warmroute_add_test(<name> SOURCES a.cpp... [LIBRARIES ...] [LABELS core;...])
 # One GoogleTest executable. LABELS core marks what the sanitizer runs repeat, threads what is worth a run under TSan.
 function(warmroute_add_test name)
