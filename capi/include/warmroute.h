@@ -1048,11 +1048,13 @@ typedef struct wr_request {
   uint32_t excluded_count;
   const wr_replica_id* excluded; /* never chosen: what a retry has tried */
   wr_replica_id pinned;          /* only this one may be chosen; generation 0 (no replica has it): none is pinned */
-  uint64_t reserved[4];
+  uint32_t exact_pool;           /* 1: `model` is a pool's name, and the pool "" does not stand in for it. since: 0.2.0 */
+  uint32_t reserved0;
+  uint64_t reserved[3];
 } wr_request;
 #define WR_REQUEST_INIT                                                                                               \
   {sizeof(wr_request), WR_BLOCKS_TOKENS, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, WR_STR_INIT, NULL, 0, NULL, 0, \
-   WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, 0, 0, 0, 0, 0, NULL, WR_NO_REPLICA_INIT, {0, 0, 0, 0}}
+   WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, 0, 0, 0, 0, 0, NULL, WR_NO_REPLICA_INIT, 0, 0, {0, 0, 0}}
 
 /** Wire formats of request bodies. */
 enum {

@@ -55,6 +55,7 @@ Request request_of(const wr_request& r) noexcept {
   out.deadline = Nanos{r.deadline_ns};
   out.stream = r.stream != 0;
   out.excluded = {reinterpret_cast<const ReplicaId*>(r.excluded), r.excluded_count};
+  out.exact_pool = r.exact_pool != 0;
   if (r.pinned.generation != 0) out.pinned = id_of(r.pinned);  // generations begin at 1
   return out;
 }

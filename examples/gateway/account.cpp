@@ -64,7 +64,8 @@ std::optional<Refusal> Account::admit(const Request& request) {
   } else {
     decision.outcome = LimitOutcome::no_room;
   }
-  books_.counters().limits[static_cast<std::size_t>(decision.outcome) % 7].fetch_add(1, std::memory_order_relaxed);
+  auto& outcomes = books_.counters().limits;
+  outcomes[static_cast<std::size_t>(decision.outcome) % outcomes.size()].fetch_add(1, std::memory_order_relaxed);
   if (decision.shadow_denied) books_.counters().shadow_denied.fetch_add(1, std::memory_order_relaxed);
   ticket_ = decision.ticket;
   headers_ = limit_headers(decision);

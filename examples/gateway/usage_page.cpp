@@ -7,6 +7,7 @@
 
 #include "common/text.hpp"
 #include "gateway/accounting.hpp"
+#include "gateway/gauges.hpp"
 
 namespace warmroute::gateway {
 
@@ -123,17 +124,6 @@ void append_row(const LedgerRow& row, LedgerBy by, std::string& out) {
   out += '}';
 }
 
-void family(std::string& out, std::string_view name, std::string_view type, std::string_view help) {
-  out.append("# HELP warmroute_gateway_").append(name).append(" ").append(help);
-  out.append("\n# TYPE warmroute_gateway_").append(name).append(" ").append(type).append("\n");
-}
-
-template <class Value>
-void single(std::string& out, std::string_view name, std::string_view type, std::string_view help, Value value) {
-  family(out, name, type, help);
-  out.append("warmroute_gateway_").append(name).append(" ").append(std::to_string(value)).append("\n");
-}
-
 void append_journal(const JournalStatistics& j, std::string& out) {
   single(out, "journal_begins_total", "counter", "Attempts whose begin is on record.", j.begins);
   single(out, "journal_ends_total", "counter", "Attempts whose end is on record.", j.ends);
@@ -185,17 +175,10 @@ void Accounting::append_prometheus(std::string& out) const {
   const AccountCounters& c = counters_;
   family(out, "keys_total", "counter", "Keys that clients showed, by what was found.");
   for (std::size_t i = 0; i < c.keys.size(); ++i) {
-    const auto n = c.keys[i].load();
-    if (n != 0)
-      out.append("warmroute_gateway_keys_total{verdict=\"")
-          .append(key_verdict_name(static_cast<KeyVerdict>(i)))
-          .append("\"} " + std::to_string(n) + "\n");
+    if (const auto n = c.keys[i].load(); n != 0)
+      sample(out, "keys_total", "verdict", key_verdict_name(static_cast<KeyVerdict>(i)), n);
   }
-  family(out, "limits_total", "counter", "Requests by what their limits said.");
-  for (std::size_t i = 0; i < c.limits.size(); ++i)
-    out.append("warmroute_gateway_limits_total{outcome=\"")
-        .append(kLimitOutcomes[i])
-        .append("\"} " + std::to_string(c.limits[i].load()) + "\n");
+  labelled(out, "limits_total", "outcome", "Requests by what their limits said.", c.limits, kLimitOutcomes);
   single(out, "limits_shadow_denied_total", "counter", "Requests that a limit in shadow mode would have denied.",
          c.shadow_denied.load());
   single(out, "limits_open", "gauge", "Reservations that are not settled.", limits_.statistics().open);

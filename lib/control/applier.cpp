@@ -12,7 +12,7 @@
 
 #include "control/last_good.hpp"
 #include "control/revocations.hpp"
-#include "control/snapshot_json.hpp"
+#include "text/strict_json.hpp"
 
 namespace warmroute {
 namespace control {
@@ -65,7 +65,7 @@ Result<PriceTable> price_file(const SnapshotPrices& prices, const std::string& o
   const auto bytes = read_file(path, kMaxPriceFile);
   if (!bytes) return Error{bytes.code(), "prices.file: " + bytes.error().message, kNoOffset};
   Digest digest{};
-  if (!prices.file.empty() && (!sha256(*bytes, digest) || hex_text(digest) != prices.file_sha256))
+  if (!prices.file.empty() && (!sha256(*bytes, digest) || text::hex_text(digest) != prices.file_sha256))
     return Error{Code::invalid_value, "prices.file: " + path + " is not the file whose sha256 the snapshot names",
                  kNoOffset};
   return PriceTable::from_json(*bytes);

@@ -8,8 +8,8 @@
 #include <charconv>
 
 #include "control/files.hpp"
-#include "control/snapshot_json.hpp"
 #include "text/json_escape.hpp"
+#include "text/strict_json.hpp"
 
 namespace warmroute::control {
 namespace {
@@ -26,7 +26,7 @@ constexpr std::string_view kRevokedEnd = "\"}\n";
 std::string sha256_text(std::string_view bytes) {
   std::array<std::uint8_t, 32> digest{};
   if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1) return {};
-  return hex_text(digest);
+  return text::hex_text(digest);
 }
 
 // The revoked keys are written as a snapshot of nothing else, behind a line with its checksum.
@@ -57,24 +57,24 @@ std::string rollback_line(const RollbackRecord& r) {
   text::append_json_string(out, r.reason);
   out += ", \"signed_by\": ";
   text::append_json_string(out, r.signed_by);
-  return out + ", \"at\": \"" + time_text(r.at) + "\"}\n";
+  return out + ", \"at\": \"" + text::time_text(r.at) + "\"}\n";
 }
 
 bool read_rollback(std::string_view line, RollbackRecord& out) {
   constexpr std::array<std::string_view, 5> kNames{"from", "to", "reason", "signed_by", "at"};
-  dom::parser parser;
-  dom::element root;
+  simdjson::dom::parser parser;
+  simdjson::dom::element root;
   if (parser.parse(line.data(), line.size()).get(root) != simdjson::SUCCESS) return false;
-  Faults faults(1);
-  const Path at;
-  Members m(faults, at, root, kNames);
+  text::Faults faults(1);
+  const text::Path at;
+  text::Members m(faults, at, root, kNames);
   for (const std::string_view name : kNames) m.need(name);
   m.unsigned_integer("from", out.from);
   m.unsigned_integer("to", out.to);
   m.text("reason", out.reason, 4'096);
   m.time("at", out.at);
   std::string_view signer;
-  const dom::element* const by = m.find("signed_by");
+  const simdjson::dom::element* const by = m.find("signed_by");
   if (by != nullptr && by->get(signer) == simdjson::SUCCESS) out.signed_by = signer;
   return faults.empty();
 }

@@ -9,7 +9,7 @@
 #include <memory>
 #include <span>
 
-#include "control/snapshot_json.hpp"
+#include "text/strict_json.hpp"
 
 namespace warmroute {
 namespace control {
@@ -59,7 +59,7 @@ Result<VerifyingKey> named(std::span<const std::uint8_t, 32> bytes, std::string_
   std::array<std::uint8_t, 32> digest{};
   if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1)
     return refused("signing key");
-  out.key_id = "ed25519-" + hex_text(std::span(digest).first(8));
+  out.key_id = "ed25519-" + text::hex_text(std::span(digest).first(8));
   return out;
 }
 
@@ -178,7 +178,7 @@ Result<SigningKey> generate_signing_key(std::string_view key_id) {
 
 Result<SigningKey> parse_signing_key(std::string_view text, std::string_view key_id) {
   std::array<std::uint8_t, 32> seed{};
-  if (!control::hex_bytes(control::trimmed(text), seed)) {
+  if (!text::hex_bytes(control::trimmed(text), seed)) {
     const Bio bio = control::reading(text);
     const control::Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, control::no_pass_phrase, nullptr));
     std::size_t size = seed.size();
@@ -193,7 +193,7 @@ Result<SigningKey> parse_signing_key(std::string_view text, std::string_view key
 
 Result<VerifyingKey> parse_verifying_key(std::string_view text, std::string_view key_id) {
   std::array<std::uint8_t, 32> bytes{};
-  if (!control::hex_bytes(control::trimmed(text), bytes)) {
+  if (!text::hex_bytes(control::trimmed(text), bytes)) {
     const Bio bio = control::reading(text);
     const control::Key key(PEM_read_bio_PUBKEY(bio.get(), nullptr, control::no_pass_phrase, nullptr));
     std::size_t size = bytes.size();

@@ -2,8 +2,8 @@
 #include <string>
 #include <unordered_set>
 
-#include "control/snapshot_json.hpp"
 #include "control/snapshot_words.hpp"
+#include "text/strict_json.hpp"
 #include "warmroute/control/snapshot.hpp"
 #include "warmroute/route/policy_json.hpp"
 #include "warmroute/usage/price.hpp"
@@ -39,32 +39,32 @@ std::string_view without(std::string_view message, std::string_view beginning) {
 
 class SnapshotReader {
  public:
-  SnapshotReader(Faults& faults, const SnapshotOptions& options) : faults_(faults), options_(options) {}
-  void read(dom::element root, Snapshot& out);
+  SnapshotReader(text::Faults& faults, const SnapshotOptions& options) : faults_(faults), options_(options) {}
+  void read(simdjson::dom::element root, Snapshot& out);
 
  private:
-  void read_key(const Path& at, dom::element e, KeyRecord& out);
-  void check_key(const Path& at, const KeyRecord& key);
-  bool read_digest(const Path& at, dom::element e, KeyDigest& out);
-  void read_teams(Members& top, Snapshot& out);
-  void read_scope(const Path& at, dom::element e, SnapshotLimits& out);
-  bool read_limit(const Path& at, dom::element e, LimitSpec& out);
-  void read_window(const Path& at, dom::element e, CalendarWindow& out);
-  void read_prices(Members& top, SnapshotPrices& out);
-  void read_aliases(Members& top, Snapshot& out);
-  void read_policy(Members& top, Snapshot& out);
-  void read_rollback(Members& top, Snapshot& out);
+  void read_key(const text::Path& at, simdjson::dom::element e, KeyRecord& out);
+  void check_key(const text::Path& at, const KeyRecord& key);
+  bool read_digest(const text::Path& at, simdjson::dom::element e, KeyDigest& out);
+  void read_teams(text::Members& top, Snapshot& out);
+  void read_scope(const text::Path& at, simdjson::dom::element e, SnapshotLimits& out);
+  bool read_limit(const text::Path& at, simdjson::dom::element e, LimitSpec& out);
+  void read_window(const text::Path& at, simdjson::dom::element e, CalendarWindow& out);
+  void read_prices(text::Members& top, SnapshotPrices& out);
+  void read_aliases(text::Members& top, Snapshot& out);
+  void read_policy(text::Members& top, Snapshot& out);
+  void read_rollback(text::Members& top, Snapshot& out);
 
-  Faults& faults_;
+  text::Faults& faults_;
   const SnapshotOptions& options_;
   Limits probe_;  // judges limits by what the real ones say
   std::unordered_set<std::string> names_, scopes_;
   std::unordered_set<std::string> teams_;
 };
 
-void SnapshotReader::read(dom::element root, Snapshot& out) {
-  const Path at;
-  Members top(faults_, at, root, kTop);
+void SnapshotReader::read(simdjson::dom::element root, Snapshot& out) {
+  const text::Path at;
+  text::Members top(faults_, at, root, kTop);
   top.need("format");
   top.need("generation");
   top.need("issued_at");
@@ -80,9 +80,9 @@ void SnapshotReader::read(dom::element root, Snapshot& out) {
   read_rollback(top, out);
   read_teams(top, out);
   if (const auto keys = top.array("keys")) {
-    const Path list = top.path("keys");
+    const text::Path list = top.path("keys");
     std::ptrdiff_t n = 0;
-    for (const dom::element e : *keys) {
+    for (const simdjson::dom::element e : *keys) {
       if (out.keys.size() == options_.max_keys) {
         top.fault("keys", "are more than " + std::to_string(options_.max_keys));
         break;
@@ -91,24 +91,24 @@ void SnapshotReader::read(dom::element root, Snapshot& out) {
     }
   }
   if (const auto limits = top.array("limits")) {
-    const Path list = top.path("limits");
+    const text::Path list = top.path("limits");
     std::ptrdiff_t n = 0;
-    for (const dom::element e : *limits) read_scope({&list, {}, n++}, e, out.limits.emplace_back());
+    for (const simdjson::dom::element e : *limits) read_scope({&list, {}, n++}, e, out.limits.emplace_back());
   }
   read_prices(top, out.prices);
   read_aliases(top, out);
   read_policy(top, out);
 }
 
-void SnapshotReader::read_key(const Path& at, dom::element e, KeyRecord& out) {
+void SnapshotReader::read_key(const text::Path& at, simdjson::dom::element e, KeyRecord& out) {
   const std::size_t before = faults_.count();
-  Members m(faults_, at, e, kKey);
+  text::Members m(faults_, at, e, kKey);
   m.text("public_id", out.public_id, kMaxPublicId);
   m.text("key_id", out.key_id, kMaxText);
   m.text("team_id", out.team_id, kMaxText);
   m.flag("revoked", out.revoked);
   std::string_view word;
-  const dom::element* const version = m.need("version");
+  const simdjson::dom::element* const version = m.need("version");
   if (version != nullptr && version->get(word) == simdjson::SUCCESS && word == "forever") {
     out.version = kRevokedForever;
     if (!out.revoked) m.fault("version", "\"forever\" is of revoked keys");
@@ -117,9 +117,9 @@ void SnapshotReader::read_key(const Path& at, dom::element e, KeyRecord& out) {
     if (out.version == kRevokedForever) m.fault("version", "is written \"forever\"");
   }
   if (const auto digests = m.array("digests")) {
-    const Path list = m.path("digests");
+    const text::Path list = m.path("digests");
     std::ptrdiff_t n = 0;
-    for (const dom::element each : *digests) {
+    for (const simdjson::dom::element each : *digests) {
       if (out.digests.size() == kMaxKeyDigests) {
         m.fault("digests", "are more than 16");
         break;
@@ -131,7 +131,7 @@ void SnapshotReader::read_key(const Path& at, dom::element e, KeyRecord& out) {
 }
 
 // What KeySet would say, and what it does not: that a key's team exists.
-void SnapshotReader::check_key(const Path& at, const KeyRecord& key) {
+void SnapshotReader::check_key(const text::Path& at, const KeyRecord& key) {
   const bool by_digest = key.public_id.empty();
   if (key.public_id.find('-') != std::string::npos) faults_.add({&at, "public_id"}, "contains a dash");
   if (by_digest && key.key_id.empty()) faults_.add(at, "has neither public_id nor key_id");
@@ -149,9 +149,9 @@ void SnapshotReader::check_key(const Path& at, const KeyRecord& key) {
   if (n != 0) faults_.add(at, "is there twice");
 }
 
-bool SnapshotReader::read_digest(const Path& at, dom::element e, KeyDigest& out) {
+bool SnapshotReader::read_digest(const text::Path& at, simdjson::dom::element e, KeyDigest& out) {
   const std::size_t before = faults_.count();
-  Members m(faults_, at, e, kDigest);
+  text::Members m(faults_, at, e, kDigest);
   m.need("kind");
   m.choice("kind", kDigestWords, out.kind);
   m.hex32("hex", out.bytes);
@@ -166,15 +166,15 @@ bool SnapshotReader::read_digest(const Path& at, dom::element e, KeyDigest& out)
   return faults_.count() == before;
 }
 
-void SnapshotReader::read_teams(Members& top, Snapshot& out) {
+void SnapshotReader::read_teams(text::Members& top, Snapshot& out) {
   const auto teams = top.array("teams");
   if (!teams) return;
-  const Path list = top.path("teams");
+  const text::Path list = top.path("teams");
   std::ptrdiff_t n = 0;
-  for (const dom::element e : *teams) {
-    const Path at{&list, {}, n++};
+  for (const simdjson::dom::element e : *teams) {
+    const text::Path at{&list, {}, n++};
     SnapshotTeam& team = out.teams.emplace_back();
-    Members m(faults_, at, e, kTeam);
+    text::Members m(faults_, at, e, kTeam);
     m.need("team_id");
     m.text("team_id", team.team_id, kMaxText);
     m.text("name", team.name, kMaxText);
@@ -182,8 +182,8 @@ void SnapshotReader::read_teams(Members& top, Snapshot& out) {
   }
 }
 
-void SnapshotReader::read_scope(const Path& at, dom::element e, SnapshotLimits& out) {
-  Members m(faults_, at, e, kScope);
+void SnapshotReader::read_scope(const text::Path& at, simdjson::dom::element e, SnapshotLimits& out) {
+  text::Members m(faults_, at, e, kScope);
   m.need("dimension");
   m.need("limits");
   m.text("dimension", out.dimension, kMaxText);
@@ -195,11 +195,11 @@ void SnapshotReader::read_scope(const Path& at, dom::element e, SnapshotLimits& 
   const auto limits = m.array("limits");
   if (!limits) return;
   const std::size_t before = faults_.count();
-  const Path list = m.path("limits");
+  const text::Path list = m.path("limits");
   std::ptrdiff_t n = 0;
-  for (const dom::element each : *limits) {
+  for (const simdjson::dom::element each : *limits) {
     LimitSpec spec;
-    const Path here{&list, {}, n++};
+    const text::Path here{&list, {}, n++};
     if (!read_limit(here, each, spec)) continue;
     if (const Status s = probe_.set_default_limits("probe", {&spec, 1}); !s) faults_.add(here, s.error().message);
     out.limits.push_back(std::move(spec));
@@ -208,9 +208,9 @@ void SnapshotReader::read_scope(const Path& at, dom::element e, SnapshotLimits& 
   if (const Status s = probe_.set_default_limits("probe", out.limits); !s) m.fault("limits", s.error().message);
 }
 
-bool SnapshotReader::read_limit(const Path& at, dom::element e, LimitSpec& out) {
+bool SnapshotReader::read_limit(const text::Path& at, simdjson::dom::element e, LimitSpec& out) {
   const std::size_t before = faults_.count();
-  Members m(faults_, at, e, kLimit);
+  text::Members m(faults_, at, e, kLimit);
   for (const std::string_view name : {"name", "kind", "unit", "amount"}) m.need(name);
   m.text("name", out.name, kMaxText);
   if (!m.choice("kind", kLimitKindWords, out.kind) || !m.choice("unit", kLimitUnitWords, out.unit)) return false;
@@ -230,7 +230,8 @@ bool SnapshotReader::read_limit(const Path& at, dom::element e, LimitSpec& out) 
   m.billionths("period_s", out.period.value);
   amount("burst", out.burst);
   if (out.kind == LimitKind::budget) {
-    if (const dom::element* const window = m.need("window")) read_window(m.path("window"), *window, out.window);
+    if (const simdjson::dom::element* const window = m.need("window"))
+      read_window(m.path("window"), *window, out.window);
   }
   std::int64_t weight = out.cached_weight_permille;
   m.integer("cached_weight_permille", weight, 0, 1'000);
@@ -240,8 +241,8 @@ bool SnapshotReader::read_limit(const Path& at, dom::element e, LimitSpec& out) 
   return faults_.count() == before;
 }
 
-void SnapshotReader::read_window(const Path& at, dom::element e, CalendarWindow& out) {
-  Members m(faults_, at, e, kWindow);
+void SnapshotReader::read_window(const text::Path& at, simdjson::dom::element e, CalendarWindow& out) {
+  text::Members m(faults_, at, e, kWindow);
   m.need("unit");
   m.choice("unit", kCalendarWords, out.unit);
   std::int64_t count = out.count;
@@ -251,19 +252,19 @@ void SnapshotReader::read_window(const Path& at, dom::element e, CalendarWindow&
   m.local_time("anchor", out.anchor_local_seconds);
 }
 
-void SnapshotReader::read_prices(Members& top, SnapshotPrices& out) {
-  const dom::element* const e = top.find("prices");
+void SnapshotReader::read_prices(text::Members& top, SnapshotPrices& out) {
+  const simdjson::dom::element* const e = top.find("prices");
   if (e == nullptr) return;
-  const Path at = top.path("prices");
-  Members m(faults_, at, *e, kPrices);
+  const text::Path at = top.path("prices");
+  text::Members m(faults_, at, *e, kPrices);
   m.text("file", out.file, 4'096);
   if (m.find("file") != nullptr || m.find("sha256") != nullptr) {
     m.need("file");
     std::array<std::uint8_t, 32> digest{};
     m.hex32("sha256", digest);
-    out.file_sha256 = hex_text(digest);
+    out.file_sha256 = text::hex_text(digest);
   }
-  if (const dom::element* const overrides = m.find("overrides")) {
+  if (const simdjson::dom::element* const overrides = m.find("overrides")) {
     out.overrides = simdjson::minify(*overrides);
     PriceTable probe;
     if (const Status s = probe.override_with(out.overrides); !s)
@@ -271,17 +272,17 @@ void SnapshotReader::read_prices(Members& top, SnapshotPrices& out) {
   }
 }
 
-void SnapshotReader::read_aliases(Members& top, Snapshot& out) {
-  const dom::element* const e = top.find("aliases");
+void SnapshotReader::read_aliases(text::Members& top, Snapshot& out) {
+  const simdjson::dom::element* const e = top.find("aliases");
   if (e == nullptr) return;
-  dom::object object;
+  simdjson::dom::object object;
   if (e->get(object) != simdjson::SUCCESS) return top.fault("aliases", "must be an object");
-  const Path at = top.path("aliases");
+  const text::Path at = top.path("aliases");
   std::unordered_set<std::string> seen;
   PriceTable probe;
   for (const auto field : object) {
     std::string_view model;
-    const Path here{&at, field.key.substr(0, kMaxText)};
+    const text::Path here{&at, field.key.substr(0, kMaxText)};
     if (field.value.get(model) != simdjson::SUCCESS) {
       faults_.add(here, "must be a string");
     } else if (field.key.size() > kMaxText || model.size() > kMaxText) {
@@ -295,20 +296,20 @@ void SnapshotReader::read_aliases(Members& top, Snapshot& out) {
   }
 }
 
-void SnapshotReader::read_policy(Members& top, Snapshot& out) {
-  const dom::element* const e = top.find("policy");
+void SnapshotReader::read_policy(text::Members& top, Snapshot& out) {
+  const simdjson::dom::element* const e = top.find("policy");
   if (e == nullptr) return;
   auto policy = policy_from_json(simdjson::minify(*e), options_.base_policy);
   if (policy) out.policy = *policy;
   else top.fault("policy", "is wrong: " + std::string(without(policy.error().message, "policy: ")));
 }
 
-void SnapshotReader::read_rollback(Members& top, Snapshot& out) {
-  const dom::element* const e = top.find("forced_rollback");
+void SnapshotReader::read_rollback(text::Members& top, Snapshot& out) {
+  const simdjson::dom::element* const e = top.find("forced_rollback");
   if (e == nullptr) return;
-  const Path at = top.path("forced_rollback");
+  const text::Path at = top.path("forced_rollback");
   ForcedRollback& rollback = out.forced_rollback.emplace();
-  Members m(faults_, at, *e, kRollback);
+  text::Members m(faults_, at, *e, kRollback);
   m.need("from");
   m.need("reason");
   m.unsigned_integer("from", rollback.from);
@@ -341,11 +342,11 @@ Result<Snapshot> parse_snapshot(std::string_view payload, const SnapshotOptions&
     return Error{Code::unsupported,
                  "snapshot: format " + std::to_string(format) + ", this reads " + std::to_string(kSnapshotFormat),
                  kNoOffset};
-  control::Faults faults(options.max_faults);
+  text::Faults faults(options.max_faults);
   Snapshot snapshot;
   control::SnapshotReader(faults, options).read(root, snapshot);
   if (format != kSnapshotFormat && object["format"].error() == simdjson::SUCCESS)
-    faults.add(control::Path{nullptr, "format"}, "must be 1");
+    faults.add(text::Path{nullptr, "format"}, "must be 1");
   if (!faults.empty()) return Error{Code::invalid_argument, "snapshot: " + faults.text(), kNoOffset};
   return snapshot;
 }

@@ -1,7 +1,7 @@
 // A snapshot as JSON. One order of members, one spelling of each value.
-#include "control/snapshot_json.hpp"
 #include "control/snapshot_words.hpp"
 #include "text/json_escape.hpp"
+#include "text/strict_json.hpp"
 #include "warmroute/control/snapshot.hpp"
 #include "warmroute/route/policy_json.hpp"
 
@@ -56,10 +56,10 @@ void write_digest(std::string& out, const KeyDigest& d) {
   ObjectWriter o(out);
   o.string("kind", kDigestWords[static_cast<std::size_t>(d.kind)]);
   if (d.kind == KeyDigestKind::hmac_sha256) o.raw("pepper_version", std::to_string(d.pepper_version));
-  o.string("hex", hex_text(d.bytes));
+  o.string("hex", text::hex_text(d.bytes));
   const KeyDigest open;
-  if (d.not_before != open.not_before) o.string("not_before", time_text(d.not_before));
-  if (d.not_after != open.not_after) o.string("not_after", time_text(d.not_after));
+  if (d.not_before != open.not_before) o.string("not_before", text::time_text(d.not_before));
+  if (d.not_after != open.not_after) o.string("not_after", text::time_text(d.not_after));
   o.end();
 }
 
@@ -80,7 +80,7 @@ void write_key(std::string& out, const KeyRecord& k) {
 
 void write_limit(std::string& out, const LimitSpec& l) {
   const auto amount = [&](std::int64_t n) {
-    return l.unit == LimitUnit::cost_nanos ? billionths_text(n) : std::to_string(n);
+    return l.unit == LimitUnit::cost_nanos ? text::billionths_text(n) : std::to_string(n);
   };
   ObjectWriter o(out);
   o.string("name", l.name);
@@ -88,7 +88,7 @@ void write_limit(std::string& out, const LimitSpec& l) {
   o.string("unit", kLimitUnitWords[static_cast<std::size_t>(l.unit)]);
   o.raw("amount", amount(l.amount));
   if (l.kind == LimitKind::rate) {
-    o.raw("period_s", billionths_text(l.period.value));
+    o.raw("period_s", text::billionths_text(l.period.value));
     if (l.burst != 0) o.raw("burst", amount(l.burst));
   }
   if (l.kind == LimitKind::budget) {
@@ -97,7 +97,7 @@ void write_limit(std::string& out, const LimitSpec& l) {
     w.string("unit", kCalendarWords[static_cast<std::size_t>(l.window.unit)]);
     w.raw("count", std::to_string(l.window.count));
     w.string("time_zone", l.window.time_zone);
-    if (l.window.anchor_local_seconds != 0) w.string("anchor", local_time_text(l.window.anchor_local_seconds));
+    if (l.window.anchor_local_seconds != 0) w.string("anchor", text::local_time_text(l.window.anchor_local_seconds));
     w.end();
     if (l.hard_stop) o.raw("hard_stop", "true");
   }
@@ -136,8 +136,8 @@ std::string write_document(const Snapshot& s) {
   };
   raw("format", std::to_string(kSnapshotFormat));
   raw("generation", std::to_string(s.generation));
-  raw("issued_at", "\"" + time_text(s.issued_at) + "\"");
-  raw("max_age_s", billionths_text(s.max_age.value));
+  raw("issued_at", "\"" + text::time_text(s.issued_at) + "\"");
+  raw("max_age_s", text::billionths_text(s.max_age.value));
   raw("on_expired", "\"" + std::string(on_expired_name(s.on_expired)) + "\"");
   if (s.forced_rollback) {
     member("forced_rollback");

@@ -1,165 +1,136 @@
-// The map of models from JSON. Strict: unknown members and wrong types are faults, each with its path.
+// The map of models from JSON, strictly; see text/strict_json.hpp.
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <simdjson.h>
 
 #include "text/json_escape.hpp"
+#include "text/strict_json.hpp"
 #include "warmroute/route/models.hpp"
 
 namespace warmroute {
 namespace {
 
-using simdjson::dom::array;
-using simdjson::dom::element;
-using simdjson::dom::object;
-
 constexpr std::size_t kMaxModelBytes = std::size_t{4} << 20;
-constexpr std::size_t kMaxFaults = 64;
+constexpr std::size_t kMaxModelFaults = 64;
+constexpr std::size_t kMaxModelName = 1'024;
 
-class ModelReader {
- public:
-  void read(element root, ModelMap& map) {
-    members(root, "", [&](std::string_view key, element value, const std::string& path) {
-      if (key == "models")
-        return rows(value, path, map.models, [this](element e, const std::string& p) { return model(e, p); });
-      if (key == "pools")
-        return rows(value, path, map.pools, [this](element e, const std::string& p) { return pool(e, p); });
-      if (key == "classes")
-        return rows(value, path, map.classes, [this](element e, const std::string& p) { return rule(e, p); });
-      if (key == "unknown_names_are_pools") return boolean(value, path, map.unknown_names_are_pools);
-      if (key == "seed") return number(value, path, map.seed);
-      unknown(path);
-    });
-  }
-  [[nodiscard]] const std::string& faults() const noexcept { return faults_; }
+using JsonValue = simdjson::dom::element;
 
- private:
-  void fault(const std::string& path, std::string_view text) {
-    if (++count_ > kMaxFaults) return;
-    faults_.append(faults_.empty() ? "" : "; ").append(path).append(" ").append(text);
-  }
-  void unknown(const std::string& path) { fault(path, "is not known here"); }
+// `read_row(path, element)` for each element of the array, which may be absent.
+template <class Row, class Read>
+void read_rows(text::Members& m, std::string_view name, std::vector<Row>& out, Read&& read_row) {
+  const auto list = m.array(name);
+  if (!list) return;
+  const text::Path above = m.path(name);
+  for (const JsonValue e : *list)
+    out.push_back(read_row(text::Path{&above, {}, static_cast<std::ptrdiff_t>(out.size())}, e));
+}
 
-  template <class Visit>
-  void members(element e, const std::string& path, Visit&& visit) {
-    object o;
-    if (e.get(o) != simdjson::SUCCESS) return fault(path.empty() ? "the map" : path, "must be an object");
-    for (const auto field : o)
-      visit(field.key, field.value, path.empty() ? std::string(field.key) : path + "." + std::string(field.key));
-  }
-  template <class Row, class Read>
-  void rows(element e, const std::string& path, std::vector<Row>& out, Read&& read_row) {
-    array list;
-    if (e.get(list) != simdjson::SUCCESS) return fault(path, "must be an array");
-    for (const element row : list) {
-      const std::string at = path + "[" + std::to_string(out.size()) + "]";
-      out.push_back(read_row(row, at));
-    }
-  }
-  void text(element e, const std::string& path, std::string& out) {
-    std::string_view v;
-    if (e.get(v) != simdjson::SUCCESS) return fault(path, "must be a string");
-    out = v;
-  }
-  void boolean(element e, const std::string& path, bool& out) {
-    if (e.get(out) != simdjson::SUCCESS) fault(path, "must be true or false");
-  }
-  template <class Integer>
-  void number(element e, const std::string& path, Integer& out) {
-    std::uint64_t v = 0;
-    if (e.get(v) != simdjson::SUCCESS || v > static_cast<std::uint64_t>(std::numeric_limits<Integer>::max()))
-      return fault(path, "must be an integer from 0 to " + std::to_string(std::numeric_limits<Integer>::max()));
-    out = static_cast<Integer>(v);
-  }
-  // USD per million tokens, as price lists have it; kept as picos per token.
-  void price(element e, const std::string& path, std::int64_t& out) {
-    double usd = 0;
-    if (e.get(usd) != simdjson::SUCCESS || !(usd >= 0 && usd <= 1e6))
-      return fault(path, "must be USD per million tokens, 0 to 10^6");
-    out = std::llround(usd * 1e6);
-  }
+// USD per million tokens, as price lists have it; kept as picos per token.
+void read_price(text::Members& m, std::string_view name, std::int64_t& out) {
+  const auto* const e = m.find(name);
+  double usd = 0;
+  if (e == nullptr) return;
+  if (e->get(usd) != simdjson::SUCCESS || !(usd >= 0 && usd <= 1e6))
+    return m.fault(name, "must be USD per million tokens, 0 to 10^6");
+  out = std::llround(usd * 1e6);
+}
 
-  ModelTarget target(element e, const std::string& path) {
-    ModelTarget t;
-    bool named = false;
-    members(e, path, [&](std::string_view key, element value, const std::string& at) {
-      if (key == "pool") return named = true, text(value, at, t.pool);
-      if (key == "model") return text(value, at, t.model);
-      if (key == "weight") return number(value, at, t.weight);
-      unknown(at);
-    });
-    if (!named) fault(path, "has no pool");
-    return t;
-  }
-  ModelEntry model(element e, const std::string& path) {
-    ModelEntry m;
-    bool named = false;
-    const auto one = [this](element t, const std::string& p) { return target(t, p); };
-    members(e, path, [&](std::string_view key, element value, const std::string& at) {
-      if (key == "name") return named = true, text(value, at, m.name);
-      if (key == "targets") return rows(value, at, m.targets, one);
-      if (key == "fallbacks") return rows(value, at, m.fallbacks, one);
-      if (key == "choice") {
-        std::string choice;
-        text(value, at, choice);
-        if (choice == "cheapest") m.choice = TargetChoice::cheapest;
-        else if (choice != "weight") fault(at, "must be weight or cheapest");
-        return;
-      }
-      unknown(at);
-    });
-    if (!named) fault(path, "has no name");
-    return m;
-  }
-  PoolTerms pool(element e, const std::string& path) {
-    PoolTerms p;
-    bool named = false;
-    members(e, path, [&](std::string_view key, element value, const std::string& at) {
-      if (key == "name") return named = true, text(value, at, p.name);
-      if (key == "external") return boolean(value, at, p.external);
-      if (key == "requests_per_minute") return number(value, at, p.requests_per_minute);
-      if (key == "tokens_per_minute") return number(value, at, p.tokens_per_minute);
-      if (key == "max_in_flight") return number(value, at, p.max_in_flight);
-      if (key == "input_price") return price(value, at, p.input_price);
-      if (key == "cached_input_price") return price(value, at, p.cached_input_price);
-      if (key == "output_price") return price(value, at, p.output_price);
-      unknown(at);
-    });
-    if (!named) fault(path, "has no name");
-    return p;
-  }
-  ClassRule rule(element e, const std::string& path) {
-    ClassRule r;
-    bool named = false;
-    members(e, path, [&](std::string_view key, element value, const std::string& at) {
-      if (key == "class_id") return named = true, number(value, at, r.class_id);
-      if (key == "may_leave") return boolean(value, at, r.may_leave);
-      unknown(at);
-    });
-    if (!named) fault(path, "has no class_id");
-    return r;
-  }
+template <class Integer>
+void read_number(text::Members& m, std::string_view name, Integer& out) {
+  std::int64_t value = out;
+  constexpr std::int64_t kMost = 1'000'000'000'000;
+  m.integer(name, value, 0, std::min<std::int64_t>(kMost, std::numeric_limits<Integer>::max()));
+  out = static_cast<Integer>(value);
+}
 
-  std::string faults_;
-  std::size_t count_ = 0;
-};
+ModelTarget read_target(text::Faults& faults, const text::Path& at, JsonValue e) {
+  static constexpr std::array<std::string_view, 3> kNames{"pool", "model", "weight"};
+  text::Members m(faults, at, e, kNames);
+  ModelTarget t;
+  m.need("pool");
+  m.text("pool", t.pool, kMaxModelName, true);
+  m.text("model", t.model, kMaxModelName, true);
+  read_number(m, "weight", t.weight);
+  return t;
+}
+
+ModelEntry read_model(text::Faults& faults, const text::Path& at, JsonValue e) {
+  static constexpr std::array<std::string_view, 4> kNames{"name", "targets", "fallbacks", "choice"};
+  static constexpr std::array<std::string_view, 2> kChoices{"weight", "cheapest"};
+  text::Members m(faults, at, e, kNames);
+  ModelEntry model;
+  const auto target = [&faults](const text::Path& path, JsonValue row) { return read_target(faults, path, row); };
+  m.need("name");
+  m.text("name", model.name, kMaxModelName, true);
+  read_rows(m, "targets", model.targets, target);
+  read_rows(m, "fallbacks", model.fallbacks, target);
+  m.choice("choice", kChoices, model.choice);
+  return model;
+}
+
+PoolTerms read_pool(text::Faults& faults, const text::Path& at, JsonValue e) {
+  static constexpr std::array<std::string_view, 8> kNames{
+      "name",          "external",    "requests_per_minute", "tokens_per_minute",
+      "max_in_flight", "input_price", "cached_input_price",  "output_price"};
+  text::Members m(faults, at, e, kNames);
+  PoolTerms p;
+  m.need("name");
+  m.text("name", p.name, kMaxModelName, true);
+  m.flag("external", p.external);
+  read_number(m, "requests_per_minute", p.requests_per_minute);
+  read_number(m, "tokens_per_minute", p.tokens_per_minute);
+  read_number(m, "max_in_flight", p.max_in_flight);
+  read_price(m, "input_price", p.input_price);
+  read_price(m, "cached_input_price", p.cached_input_price);
+  read_price(m, "output_price", p.output_price);
+  return p;
+}
+
+ClassRule read_class(text::Faults& faults, const text::Path& at, JsonValue e) {
+  static constexpr std::array<std::string_view, 2> kNames{"class_id", "may_leave"};
+  text::Members m(faults, at, e, kNames);
+  ClassRule rule;
+  m.need("class_id");
+  read_number(m, "class_id", rule.class_id);
+  m.flag("may_leave", rule.may_leave);
+  return rule;
+}
+
+ModelMap read_map(text::Faults& faults, JsonValue root) {
+  static constexpr std::array<std::string_view, 5> kNames{"models", "pools", "classes", "unknown_names_are_pools",
+                                                          "seed"};
+  const text::Path top;
+  text::Members m(faults, top, root, kNames);
+  ModelMap map;
+  const auto with = [&faults](auto* read) {
+    return [&faults, read](const text::Path& at, JsonValue e) { return read(faults, at, e); };
+  };
+  read_rows(m, "models", map.models, with(read_model));
+  read_rows(m, "pools", map.pools, with(read_pool));
+  read_rows(m, "classes", map.classes, with(read_class));
+  m.flag("unknown_names_are_pools", map.unknown_names_are_pools);
+  m.unsigned_integer("seed", map.seed);
+  return map;
+}
 
 }  // namespace
 
 Result<ModelMap> model_map_from_json(std::string_view json) {
   if (json.size() > kMaxModelBytes) return Error{Code::too_large, "models: more than 4 MiB of JSON", kMaxModelBytes};
   simdjson::dom::parser parser;
-  element root;
+  JsonValue root;
   if (const auto error = parser.parse(json.data(), json.size()).get(root); error != simdjson::SUCCESS)
     return Error{Code::invalid_json, std::string("models: not JSON: ") + simdjson::error_message(error), kNoOffset};
-  ModelMap map;
-  ModelReader reader;
-  reader.read(root, map);
-  std::string faults = reader.faults();
+  text::Faults found(kMaxModelFaults);
+  const ModelMap map = read_map(found, root);
+  std::string faults = found.text();
   if (const Status valid = validate(map); !valid) {
     constexpr std::string_view kPrefix = "models: ";
     faults.append(faults.empty() ? "" : "; ").append(valid.error().message.substr(kPrefix.size()));

@@ -12,7 +12,7 @@ std::unique_ptr<PyRequest> make_request(py::object ids, py::object blocks, std::
                                         std::int64_t input_tokens, std::int64_t prompt_bytes,
                                         std::int64_t max_output_tokens, std::uint32_t class_id, std::int32_t priority,
                                         std::int64_t deadline_ns, bool stream, const Numbers& excluded,
-                                        std::optional<std::uint64_t> pinned) {
+                                        std::optional<std::uint64_t> pinned, bool exact_pool) {
   auto self = std::make_unique<PyRequest>();
   self->keep_strings(model, session, tenant, adapter, cache_salt);
   self->keep_excluded(excluded);
@@ -34,6 +34,7 @@ std::unique_ptr<PyRequest> make_request(py::object ids, py::object blocks, std::
   r.priority = priority;
   r.deadline = Nanos{deadline_ns};
   r.stream = stream;
+  r.exact_pool = exact_pool;
   if (pinned) r.pinned = replica_of(*pinned);
   return self;
 }
@@ -44,7 +45,8 @@ constexpr const char* kRequestDoc =
     "win).\n"
     "Arrays are borrowed: do not change them while the Request is in use. units: counts are tokens, -1 = unknown.\n"
     "tenant: from the verified caller, never from the body. excluded: replicas a retry has tried. pinned: the only "
-    "choice.";
+    "choice.\n"
+    "exact_pool: model is a pool's name, and the pool '' does not stand in for it.";
 
 }  // namespace
 
@@ -64,6 +66,7 @@ void apply(Request& request, std::string_view name, py::handle value, std::vecto
   else if (name == "priority") request.priority = value.cast<std::int32_t>();
   else if (name == "deadline_ns") request.deadline = Nanos{value.cast<std::int64_t>()};
   else if (name == "stream") request.stream = value.cast<bool>();
+  else if (name == "exact_pool") request.exact_pool = value.cast<bool>();
   else if (name == "pinned") request.pinned = value.is_none() ? kNoReplica : replica_of(value.cast<std::uint64_t>());
   else if (name == "excluded") {
     excluded.clear();
@@ -96,7 +99,7 @@ void bind_request(py::module_& m) {
            py::arg("input_tokens") = kUnknown, py::arg("prompt_bytes") = kUnknown,
            py::arg("max_output_tokens") = kUnknown, py::arg("class_id") = 0, py::arg("priority") = 0,
            py::arg("deadline_ns") = 0, py::arg("stream") = false, py::arg("excluded") = std::nullopt,
-           py::arg("pinned") = std::nullopt)
+           py::arg("pinned") = std::nullopt, py::arg("exact_pool") = false)
       .def_readonly("model", &PyRequest::model)
       .def_readonly("session", &PyRequest::session)
       .def_readonly("tenant", &PyRequest::tenant)

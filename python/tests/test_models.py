@@ -64,9 +64,17 @@ def test_quotas_are_settled_and_a_server_that_asks_for_peace_is_left_alone() -> 
 
 def test_a_faulty_map_changes_nothing_and_names_every_fault() -> None:
     _, models, _, _ = fleet()
-    with pytest.raises(warmroute.Error, match=r"models\[0\] has no name.*has no targets") as caught:
+    with pytest.raises(warmroute.Error, match=r"models\[0\].name is missing.*has no targets") as caught:
         models.set_map('{"models": [{}]}')
     assert caught.value.code == "invalid_argument"
     assert models.route(ask("chat"), 1).routed
     with pytest.raises(TypeError):
         ModelRouter(object())
+
+
+def test_an_exact_pool_has_no_stand_in() -> None:
+    router = Router()
+    router.add_replica("any", 0)
+    assert router.peek(Request(model="70b")).routed
+    assert router.peek(Request(model="70b", exact_pool=True)).verdict == Verdict.no_pool
+    assert router.peek(Request(model="70b"), exact_pool=True).verdict == Verdict.no_pool

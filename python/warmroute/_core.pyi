@@ -970,8 +970,9 @@ class Request:
     shape: ids uint32[n], the first prompt's token ids; or blocks uint64[n], its block hashes, block 0 first (they win).
     Arrays are borrowed: do not change them while the Request is in use. units: counts are tokens, -1 = unknown.
     tenant: from the verified caller, never from the body. excluded: replicas a retry has tried. pinned: the only choice.
+    exact_pool: model is a pool's name, and the pool '' does not stand in for it.
     """
-    def __init__(self, ids: typing.Any = None, blocks: typing.Any = None, *, model: str = '', session: str = '', tenant: str = '', adapter: str = '', cache_salt: str = '', block_kind: BlockKind | str = 'tokens', input_tokens: typing.SupportsIndex = -1, prompt_bytes: typing.SupportsIndex = -1, max_output_tokens: typing.SupportsIndex = -1, class_id: typing.SupportsIndex = 0, priority: typing.SupportsIndex = 0, deadline_ns: typing.SupportsIndex = 0, stream: bool = False, excluded: collections.abc.Sequence[typing.SupportsIndex] | None = None, pinned: typing.SupportsIndex | None = None) -> None:
+    def __init__(self, ids: typing.Any = None, blocks: typing.Any = None, *, model: str = '', session: str = '', tenant: str = '', adapter: str = '', cache_salt: str = '', block_kind: BlockKind | str = 'tokens', input_tokens: typing.SupportsIndex = -1, prompt_bytes: typing.SupportsIndex = -1, max_output_tokens: typing.SupportsIndex = -1, class_id: typing.SupportsIndex = 0, priority: typing.SupportsIndex = 0, deadline_ns: typing.SupportsIndex = 0, stream: bool = False, excluded: collections.abc.Sequence[typing.SupportsIndex] | None = None, pinned: typing.SupportsIndex | None = None, exact_pool: bool = False) -> None:
         ...
     def __repr__(self) -> str:
         ...

@@ -447,7 +447,9 @@ AT(wr_request, stream, 160);
 AT(wr_request, excluded_count, 164);
 AT(wr_request, excluded, 168);
 AT(wr_request, pinned, 176);
-AT(wr_request, reserved, 184);
+AT(wr_request, exact_pool, 184);
+AT(wr_request, reserved0, 188);
+AT(wr_request, reserved, 192);
 
 SIZE(wr_body_options, 112);
 AT(wr_body_options, struct_size, 0);

@@ -67,6 +67,22 @@ TEST(AnAliasLeadsToItsPoolAndAFallbackTakesOverWhenItIsDown) {
   wr_router_free(router);
 }
 
+TEST(AnExactPoolHasNoStandIn) {
+  uint32_t tokens[64];
+  wr_router* router = new_router();
+  wr_request request;
+  wr_decision d = WR_DECISION_INIT;
+  count_up(tokens, 64, 1);
+  add_named(router, "any", "");
+  request = ask("70b", tokens);
+  CHECK_OK(wr_router_peek(router, &request, 1, &d, NULL));
+  CHECK_EQ(d.verdict, WR_VERDICT_ROUTED);
+  request.exact_pool = 1;
+  CHECK_OK(wr_router_peek(router, &request, 1, &d, NULL));
+  CHECK_EQ(d.verdict, WR_VERDICT_NO_POOL);
+  wr_router_free(router);
+}
+
 static wr_models* shared_models;
 static wr_status readings(char* buf, size_t cap, size_t* needed, wr_error* err) {
   return wr_models_readings_json(shared_models, buf, cap, needed, err);
@@ -130,4 +146,5 @@ TEST(WhatIsMissingOrFaultyIsRefused) {
 }
 
 TESTS(CASE(AnAliasLeadsToItsPoolAndAFallbackTakesOverWhenItIsDown),
-      CASE(AChoiceMayBeOfAnotherReleaseAndReadingsAreGivenInTwoCalls), CASE(WhatIsMissingOrFaultyIsRefused))
+      CASE(AChoiceMayBeOfAnotherReleaseAndReadingsAreGivenInTwoCalls), CASE(WhatIsMissingOrFaultyIsRefused),
+      CASE(AnExactPoolHasNoStandIn))

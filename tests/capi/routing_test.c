@@ -166,7 +166,7 @@ TEST(RequestsAndDecisionsOfEverySizeGetWhatTheyDeserve) {
   const wr_decision decision = WR_DECISION_INIT;
   shared_router = new_fleet(2, NULL);
   check_input_sizes(&request, sizeof request, offsetof(wr_request, reserved), WR_STATUS_OK, route_it);
-  check_input_sizes(&request, sizeof request, offsetof(wr_request, reserved) + 31, WR_STATUS_OK, peek_it);
+  check_input_sizes(&request, sizeof request, offsetof(wr_request, reserved) + 23, WR_STATUS_OK, peek_it);
   check_input_sizes(&request, sizeof request, offsetof(wr_request, reserved), WR_STATUS_OK, explain_it);
   check_input_sizes(&request, sizeof request, offsetof(wr_request, reserved), WR_STATUS_OK, item_status);
   check_output_sizes(&decision, sizeof decision, 1, route_into);
@@ -189,7 +189,7 @@ static wr_status unreadable(wr_request* r, int which) {
     case 6: r->block_count = 5; break;
     case 7: r->excluded_count = 5; break;
     case 8: r->struct_size = 0; break;
-    case 9: r->reserved[3] = 1; return WR_STATUS_UNSUPPORTED;
+    case 9: r->reserved[2] = 1; return WR_STATUS_UNSUPPORTED;
     case 10: r->block_kind = 2; return WR_STATUS_OUT_OF_RANGE;
     default: r->block_kind = 256; return WR_STATUS_OUT_OF_RANGE;
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "route/naive_books.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute {
@@ -26,7 +27,7 @@ class BooksProperty : public testing::TestWithParam<std::uint64_t> {
   std::uint64_t state = GetParam() * 1'000'000;
 
   void check(const Router& router, const std::vector<OpenTicket>& open) {
-    std::map<std::pair<std::uint32_t, std::uint32_t>, LoadReading> naive;
+    test::NaiveBooks naive;
     for (const OpenTicket& t : open) {
       LoadReading& l = naive[{t.replica.slot, t.replica.generation}];
       l.requests += 1;
@@ -38,16 +39,7 @@ class BooksProperty : public testing::TestWithParam<std::uint64_t> {
         l.pending_ns += t.pending_ns;
       }
     }
-    const RouterStatistics s = router.statistics();
-    ASSERT_EQ(s.tickets_in_flight, open.size());
-    for (const auto& r : s.replicas) {
-      const LoadReading& l = naive[{r.id.slot, r.id.generation}];
-      ASSERT_EQ(r.load.requests, l.requests);
-      ASSERT_EQ(r.load.context_tokens, l.context_tokens);
-      ASSERT_EQ(r.load.decoding, l.decoding);
-      ASSERT_EQ(r.load.pending_tokens, l.pending_tokens);
-      ASSERT_EQ(r.load.pending_ns, l.pending_ns);
-    }
+    test::expect_books(router, naive, open.size());
   }
 };
 

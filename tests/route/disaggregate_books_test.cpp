@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "route/naive_books.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute::disaggregate_books_test {
@@ -27,7 +28,7 @@ class PairBooks : public testing::TestWithParam<std::uint64_t> {
   std::uint64_t state = GetParam() * 7'000'000;
 
   static void check(const Router& router, const std::vector<Open>& open) {
-    std::map<std::pair<std::uint32_t, std::uint32_t>, LoadReading> naive;
+    test::NaiveBooks naive;
     for (const Open& o : open) {
       const Decision& d = o.decision;
       const std::int64_t input = d.input_tokens.value;
@@ -49,16 +50,7 @@ class PairBooks : public testing::TestWithParam<std::uint64_t> {
       decode.decoding += 1;
       decode.context_tokens += input;
     }
-    const RouterStatistics s = router.statistics();
-    ASSERT_EQ(s.tickets_in_flight, open.size());
-    for (const auto& r : s.replicas) {
-      const LoadReading& l = naive[{r.id.slot, r.id.generation}];
-      ASSERT_EQ(r.load.requests, l.requests);
-      ASSERT_EQ(r.load.context_tokens, l.context_tokens);
-      ASSERT_EQ(r.load.decoding, l.decoding);
-      ASSERT_EQ(r.load.pending_tokens, l.pending_tokens);
-      ASSERT_EQ(r.load.pending_ns, l.pending_ns);
-    }
+    test::expect_books(router, naive, open.size());
   }
 };
 

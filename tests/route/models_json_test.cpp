@@ -49,16 +49,19 @@ TEST(ModelMapJson, NamesEveryFaultWithItsPath) {
   ASSERT_FALSE(map);
   EXPECT_EQ(map.error().code, Code::invalid_argument);
   for (const std::string part :
-       {"models[0].targets[0].weight must be an integer", "models[0].targets[0] has no pool",
-        "models[0].targets[1] must be an object", "models[0].choice must be weight or cheapest",
-        "models[0] has no name", "models[1].target is not known here",
+       {"models[0].targets[0].weight must be an integer", "models[0].targets[0].pool is missing",
+        "models[0].targets[1] must be an object", "models[0].choice must be one of weight cheapest",
+        "models[0].name is missing", "models[1].target is not a member of this",
         "pools[0].input_price must be USD per million tokens", "pools[0].external must be true or false",
-        "classes must be an array", "other is not known here", "model 'x' has no targets"}) {
+        "classes must be an array", "other is not a member of this", "model 'x' has no targets"}) {
     EXPECT_NE(map.error().message.find(part), std::string::npos) << part << "\nin " << map.error().message;
   }
 }
 
-TEST(ModelMapJson, RefusesWhatIsNoJsonOrTooMuch) {
+TEST(ModelMapJson, RefusesWhatIsNoJsonOrTooMuchOrSaidTwice) {
+  const auto twice = model_map_from_json(R"({"seed": 1, "seed": 2})");
+  ASSERT_FALSE(twice);
+  EXPECT_NE(twice.error().message.find("seed is there twice"), std::string::npos) << twice.error().message;
   EXPECT_EQ(model_map_from_json("{").error().code, Code::invalid_json);
   EXPECT_EQ(model_map_from_json("[]").error().code, Code::invalid_argument);
   EXPECT_EQ(model_map_from_json(std::string(std::size_t{5} << 20, ' ')).error().code, Code::too_large);

@@ -6,37 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "trace/recorder.hpp"
+#include "trace/toy_workload.hpp"
 
 namespace warmroute::trace {
 namespace {
 
 using Ids = std::vector<std::uint64_t>;
-
-struct Asked {
-  std::int64_t arrival_us;
-  Ids blocks;
-  std::int64_t input, output;
-};
-
-/// Requests that follow nobody, with dense block ids as they are.
-Workload toy_workload(const std::vector<Asked>& asked) {
-  Workload out;
-  out.block_tokens = 4;
-  for (const Asked& a : asked) {
-    WorkloadRequest r;
-    r.arrival_us = a.arrival_us;
-    r.input_tokens = a.input;
-    r.output_tokens = a.output;
-    r.first_block = out.blocks.size();
-    r.block_count = static_cast<std::uint32_t>(a.blocks.size());
-    for (const std::uint64_t id : a.blocks) {
-      out.blocks.push_back(id);
-      out.distinct_blocks = std::max(out.distinct_blocks, id + 1);
-    }
-    out.requests.push_back(r);
-  }
-  return out;
-}
 
 /// Sends request i where it is told, and keeps what it saw.
 struct Scripted final : RoutingRule {

@@ -67,6 +67,24 @@ Status json_ids(std::string_view field, JsonElement value, std::int64_t most, st
   return {};
 }
 
+Result<bool> read_common(std::string_view field, JsonElement value, std::int64_t most_tokens, double unit_us, bool text,
+                         TraceRecord& record, SeenFields& seen) {
+  if (field == "timestamp") {
+    auto time = json_time_us(field, value, unit_us, text);
+    if (!time) return time.error();
+    record.arrival_us = *time;
+    seen.timestamp = true;
+    return true;
+  }
+  const bool is_input = field == "input_length";
+  if (!is_input && field != "output_length") return false;
+  auto count = json_count(field, value, most_tokens);
+  if (!count) return count.error();
+  (is_input ? record.input_tokens : record.output_tokens) = *count;
+  (is_input ? seen.input : seen.output) = true;
+  return true;
+}
+
 std::uint64_t session_of(std::string_view text) noexcept { return XXH3_64bits(text.data(), text.size()) | 1; }
 std::uint64_t session_of(std::uint64_t number) noexcept { return XXH3_64bits(&number, sizeof number) | 1; }
 

@@ -41,6 +41,11 @@ struct SeenFields {
   [[nodiscard]] Status complete() const;
 };
 
+/// Those three: `timestamp` in units of `unit_us` microseconds, as text, too, where `text` says so; `input_length`, `output_length`.
+/// returns: whether it was one of them.
+[[nodiscard]] Result<bool> read_common(std::string_view field, JsonElement value, std::int64_t most_tokens,
+                                       double unit_us, bool text, TraceRecord& record, SeenFields& seen);
+
 [[nodiscard]] std::uint64_t session_of(std::string_view text) noexcept;
 [[nodiscard]] std::uint64_t session_of(std::uint64_t number) noexcept;
 

@@ -52,18 +52,9 @@ Status read_rare_member(std::string_view key, JsonElement value, const TraceLimi
 Status read_member(std::string_view key, JsonElement value, const TraceLimits& limits, TraceRecord& record,
                    SeenFields& seen) {
   if (value.is_null()) return {};
-  if (key == "timestamp") {
-    seen.timestamp = true;
-    return keep(json_time_us(key, value, 1'000), record.arrival_us);
-  }
-  if (key == "input_length") {
-    seen.input = true;
-    return keep(json_count(key, value, limits.max_tokens), record.input_tokens);
-  }
-  if (key == "output_length") {
-    seen.output = true;
-    return keep(json_count(key, value, limits.max_tokens), record.output_tokens);
-  }
+  const auto common = read_common(key, value, limits.max_tokens, 1'000, false, record, seen);
+  if (!common) return common.error();
+  if (*common) return {};
   if (key == "hash_ids") {
     record.blocks.clear();
     return json_ids(key, value, limits.max_blocks, record.blocks);

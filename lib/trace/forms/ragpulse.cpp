@@ -37,18 +37,10 @@ class RagPulseForm final : public LineForm {
 
  private:
   Status read_member(std::string_view key, JsonElement value, TraceRecord& record, SeenFields& seen) {
-    if (key == "timestamp") {
-      auto time = json_time_us(key, value, 1e6, true);
-      if (!time) return time.error();
-      record.arrival_us = *time;
-      seen.timestamp = true;
-    } else if (key == "input_length" || key == "output_length") {
-      auto count = json_count(key, value, limits_.max_tokens);
-      if (!count) return count.error();
-      const bool is_input = key == "input_length";
-      (is_input ? record.input_tokens : record.output_tokens) = *count;
-      (is_input ? seen.input : seen.output) = true;
-    } else if (key == "session_id") {
+    const auto common = read_common(key, value, limits_.max_tokens, 1e6, true, record, seen);
+    if (!common) return common.error();
+    if (*common) return {};
+    if (key == "session_id") {
       auto session = json_session(key, value);
       if (!session) return session.error();
       record.session = *session;

@@ -184,8 +184,7 @@ inline ModelDecision ModelRouter::route(const Request& request, Nanos now) {
   const detail::ModelView& view = view_.read(guard);
   std::array<Try, kMaxTargets> order;
   const detail::ModelView::Entry* entry = detail::ModelView::find(view.entries, request.model);
-  if (entry == nullptr && (!view.unknown_names_are_pools || detail::ModelView::find(view.entries, "") != nullptr))
-    entry = detail::ModelView::find(view.entries, "");
+  if (entry == nullptr) entry = detail::ModelView::find(view.entries, "");
   if (entry == nullptr) {
     ModelDecision d;
     d.decision.verdict = Verdict::no_pool;
@@ -229,8 +228,7 @@ inline ModelDecision ModelRouter::route(const Request& request, Nanos now) {
       for (std::size_t k = i; k > 0 && order[k].price < order[k - 1].price; --k) std::swap(order[k], order[k - 1]);
     }
   }
-  ModelDecision d = try_targets(view, request, order.data(), count, now);
-  return d;
+  return try_targets(view, request, order.data(), count, now);
 }
 
 inline ModelDecision ModelRouter::try_targets(const detail::ModelView& view, const Request& request, Try* order,
@@ -250,9 +248,10 @@ inline ModelDecision ModelRouter::try_targets(const detail::ModelView& view, con
     }
     detail::PoolQuota* quota = target.pool.quota == 0 ? nullptr : view.quotas[target.pool.quota - 1];
     const std::int64_t charge = quota == nullptr ? 0 : detail::tokens_to_charge(request);
+    const bool counted = quota != nullptr && quota->max_in_flight.load(std::memory_order_relaxed) > 0;
+    const std::int64_t in_flight = counted ? router_->requests_in_flight(target.pool.name) : 0;
     Decision tried;
-    const std::int64_t wait =
-        quota == nullptr ? 0 : quota->take(charge, router_->requests_in_flight(target.pool.name), now.value);
+    const std::int64_t wait = quota == nullptr ? 0 : quota->take(charge, in_flight, now.value);
     if (wait != 0) {
       quota->over.fetch_add(1, std::memory_order_relaxed);
       tried.verdict = Verdict::saturated;

@@ -1,4 +1,4 @@
-#include "control/snapshot_json.hpp"
+#include "text/strict_json.hpp"
 
 #include <absl/time/civil_time.h>
 #include <absl/time/time.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace warmroute::control {
+namespace warmroute::text {
 
 std::string Path::text() const {
   std::string out = up == nullptr ? std::string{} : up->text();
@@ -60,12 +60,12 @@ const dom::element* Members::need(std::string_view name) {
   return found;
 }
 
-void Members::text(std::string_view name, std::string& out, std::size_t most_bytes) {
+void Members::text(std::string_view name, std::string& out, std::size_t most_bytes, bool may_be_empty) {
   const dom::element* const e = find(name);
   if (e == nullptr) return;
   std::string_view value;
   if (e->get(value) != simdjson::SUCCESS) return fault(name, "must be a string");
-  if (value.empty()) return fault(name, "is empty: leave it out");
+  if (value.empty() && !may_be_empty) return fault(name, "is empty: leave it out");
   if (value.size() > most_bytes) return fault(name, "is longer than " + std::to_string(most_bytes) + " bytes");
   out = value;
 }
@@ -242,4 +242,4 @@ bool hex_bytes(std::string_view text, std::span<std::uint8_t> out) {
   return true;
 }
 
-}  // namespace warmroute::control
+}  // namespace warmroute::text

@@ -14,7 +14,7 @@
 #include "warmroute/types.hpp"
 #include "warmroute/usage/wall_time.hpp"
 
-namespace warmroute::control {
+namespace warmroute::text {
 
 namespace dom = simdjson::dom;
 
@@ -58,7 +58,7 @@ class Members {
   [[nodiscard]] Faults& faults() const { return faults_; }
 
   // Absent members leave `out` alone. Wrong ones are faults.
-  void text(std::string_view name, std::string& out, std::size_t most_bytes);
+  void text(std::string_view name, std::string& out, std::size_t most_bytes, bool may_be_empty = false);
   void flag(std::string_view name, bool& out);
   void integer(std::string_view name, std::int64_t& out, std::int64_t low, std::int64_t high);
   void unsigned_integer(std::string_view name, std::uint64_t& out);
@@ -97,4 +97,4 @@ bool hex_bytes(std::string_view text, std::span<std::uint8_t> out);
 // A number that JSON's readers keep exactly: beyond it, and with a fraction, it is written as a string.
 inline constexpr std::int64_t kMostExactBillionths = std::int64_t{1} << 50;
 
-}  // namespace warmroute::control
+}  // namespace warmroute::text
