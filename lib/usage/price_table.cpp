@@ -164,8 +164,8 @@ Result<PriceTable> PriceTable::load(const std::string& path) {
   std::string text;
   std::array<char, 65'536> block;
   std::size_t n = 0;
-  constexpr std::size_t kMost = std::size_t{65} << 20;  // beyond the limit, which from_json then names
-  while (text.size() < kMost && (n = std::fread(block.data(), 1, block.size(), file)) != 0)
+  constexpr std::size_t kMostRead = std::size_t{65} << 20;  // beyond the limit, which from_json then names
+  while (text.size() < kMostRead && (n = std::fread(block.data(), 1, block.size(), file)) != 0)
     text.append(block.data(), n);
   const bool failed = std::ferror(file) != 0;
   std::fclose(file);

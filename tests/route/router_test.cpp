@@ -103,7 +103,8 @@ TEST_F(RouterTest, KeepsTheHealthOfAReplicaWhenItsSpecIsUpdated) {
   EXPECT_EQ(after.health, Health::down);
   EXPECT_EQ(after.health_reason, "probe failed");
   EXPECT_EQ(after.weight, 2);
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(router.peek(tokens(ids(1 + 1'000 * i, 64)), now).replica, b);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(router.peek(tokens(ids(static_cast<std::uint32_t>(1 + 1'000 * i), 64)), now).replica, b);
   spec = {.name = "b"};
   spec.health = Health::down;
   ASSERT_TRUE(router.update_replica(b, spec, tick()));
