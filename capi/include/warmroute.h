@@ -11,6 +11,7 @@
  *   8 Routing      route, peek, explain, tickets; one by one and in batches
  *   9 Observation  statistics, Prometheus text
  *   10 Usage       what requests used and cost, keys, limits, the books: in warmroute_usage.h, which is included at the end
+ *   11 Control     signed snapshots of keys, limits, prices and policy; usage handed out: in warmroute_control.h, likewise
  *
  * Rules that hold everywhere:
  * - Calls that can fail return a wr_status; 0 is success. The optional last argument `err` (NULL is fine) then says what is wrong,
@@ -20,7 +21,8 @@
  *   Leave `reserved` members 0: some become fields. Of an output, what the library does not know stays as it was; in statistics and policies it becomes 0.
  * - Outcomes that policy foresees ("no replica is up") are verdicts of a wr_decision, not failures.
  * - Times are nanoseconds of one monotonic clock of yours, passed in; the library reads none. It opens no socket and starts no thread, but for
- *   wr_poller and wr_kv_subscriber (6): each has one thread, which calls your clock, or reads the system's monotonic one if you give none.
+ *   wr_poller and wr_kv_subscriber (6), wr_file_source and wr_handover (11): each has one thread, which calls your clock, or reads the system's
+ *   own if you give none.
  * - Strings are (pointer, size), need no terminating NUL, and are read during the call only.
  * - A `const` handle may be used by any number of threads at once; a mutable one by one at a time, unless its call says "threads: any".
  *   `_free` takes NULL, and nothing may use the handle at that time or later.
@@ -1442,5 +1444,7 @@ WR_API wr_status wr_router_prometheus(const wr_router* router, char* buf, size_t
 #endif
 
 #include "warmroute_usage.h"
+
+#include "warmroute_control.h"
 
 #endif /* WARMROUTE_H */

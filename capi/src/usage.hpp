@@ -2,16 +2,45 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "support.hpp"
 #include "warmroute/usage/journal.hpp"
+#include "warmroute/usage/keys.hpp"
 #include "warmroute/usage/ledger.hpp"
+#include "warmroute/usage/limits.hpp"
 #include "warmroute/usage/price.hpp"
 #include "warmroute/usage/usage.hpp"
 
+/// One table for all who took it out of a slot: the last one frees it.
 struct wr_price_table {
-  warmroute::PriceTable table;
+  explicit wr_price_table(std::shared_ptr<warmroute::PriceTable> mine) noexcept : table(mine), own(mine.get()) {}
+  explicit wr_price_table(std::shared_ptr<const warmroute::PriceTable> of_slot) noexcept : table(std::move(of_slot)) {}
+  wr_price_table(const wr_price_table&) = delete;
+  wr_price_table& operator=(const wr_price_table&) = delete;
+
+  std::shared_ptr<const warmroute::PriceTable> table;
+  warmroute::PriceTable* own = nullptr;  // null: of a slot, or was put into one
+  std::atomic<std::size_t> holders{1};
+};
+
+struct wr_keys {
+  explicit wr_keys(const warmroute::KeySetOptions& options) : set(options) {}
+  warmroute::KeySet set;
+};
+
+struct wr_limits {
+  explicit wr_limits(const warmroute::LimitOptions& options) : limits(options) {}
+  warmroute::Limits limits;
+};
+
+struct wr_journal {
+  warmroute::Journal journal;
+  std::string directory;
 };
 
 struct wr_journal_reader {
@@ -25,6 +54,9 @@ struct wr_journal_reader {
 };
 
 namespace warmroute::capi {
+
+/// One holder less.
+void let_go(wr_price_table* table) noexcept;
 
 inline UsageCount count_in(std::int64_t count) noexcept {
   return count == WR_UNKNOWN ? UsageCount{} : UsageCount{count};
@@ -58,7 +90,10 @@ struct EventInput {
 
 /// Everything but struct_size and reserved.
 void fill_cost(wr_cost& out, const Cost& cost) noexcept;
-/// The reader's record as C sees it; report and cost are linked to it.
-void fill_record(wr_journal_reader& reader) noexcept;
+/// A record's event as C sees it; `report` and `cost` are filled and linked to it.
+void fill_event(const UsageEvent& event, wr_usage_event& out, wr_usage_report& report, wr_cost& cost) noexcept;
+
+/// A limit as C sees it. lifetime: of strings, as the limit's.
+wr_limit_spec limit_spec_of(const LimitSpec& spec) noexcept;
 
 }  // namespace warmroute::capi

@@ -180,8 +180,7 @@ void capi::fill_cost(wr_cost& out, const Cost& cost) noexcept {
   }
 }
 
-void capi::fill_record(wr_journal_reader& reader) noexcept {
-  const UsageEvent& e = reader.record.event;
+void capi::fill_event(const UsageEvent& e, wr_usage_event& out, wr_usage_report& report, wr_cost& cost_out) noexcept {
   UsageReport r;
   r.usage = e.usage;
   r.complete = e.complete;
@@ -192,7 +191,7 @@ void capi::fill_record(wr_journal_reader& reader) noexcept {
   r.service_tier = e.service_tier;
   r.model = e.response_model;
   r.response_id = e.response_id;
-  fill_report(reader.report, r);
+  fill_report(report, r);
 
   Cost cost;
   cost.picos = e.cost_picos;
@@ -200,9 +199,8 @@ void capi::fill_record(wr_journal_reader& reader) noexcept {
   cost.price_key = e.price_key;
   cost.line_count = static_cast<std::uint8_t>(std::min(e.bill.size(), cost.lines.size()));
   std::copy_n(e.bill.begin(), cost.line_count, cost.lines.begin());
-  fill_cost(reader.cost, cost);
+  fill_cost(cost_out, cost);
 
-  wr_usage_event& out = reader.event;
   out.attempt = e.attempt;
   out.operation_id = str(e.operation_id);
   out.start_wall_ns = e.start_time.value;
@@ -214,7 +212,7 @@ void capi::fill_record(wr_journal_reader& reader) noexcept {
   out.request_model = str(e.request_model);
   out.replica_id = str(e.replica_id);
   out.class_id = str(e.class_id);
-  out.report = &reader.report;
-  out.cost = &reader.cost;
+  out.report = &report;
+  out.cost = &cost_out;
   out.price_table_version = str(e.price_table_version);
 }

@@ -7,10 +7,6 @@
 using namespace warmroute;        // NOLINT(google-build-using-namespace)
 using namespace warmroute::capi;  // NOLINT(google-build-using-namespace)
 
-struct wr_journal {
-  Journal journal;
-};
-
 namespace {
 
 const wr_journal_options kJournalDefaults = WR_JOURNAL_OPTIONS_INIT;
@@ -61,7 +57,7 @@ wr_status wr_journal_open(wr_str directory, const wr_journal_options* options, w
   return guard(err, [&] {
     auto journal = Journal::open(std::string(view(directory)), chosen);
     if (!journal) return fail(err, journal.error());
-    *out = std::make_unique<wr_journal>(wr_journal{std::move(*journal)}).release();
+    *out = std::make_unique<wr_journal>(wr_journal{std::move(*journal), std::string(view(directory))}).release();
     return static_cast<wr_status>(WR_STATUS_OK);
   });
 }
@@ -156,7 +152,7 @@ wr_status wr_journal_reader_next(wr_journal_reader* reader, uint32_t begins, wr_
     *found = *more ? 1 : 0;
     if (!*more) return static_cast<wr_status>(WR_STATUS_OK);
     reader->read = true;
-    fill_record(*reader);
+    fill_event(reader->record.event, reader->event, reader->report, reader->cost);
     const JournalRecord& r = reader->record;
     write(out, wr_journal_record{0, static_cast<std::uint32_t>(r.kind), r.number, str(r.event_id), &reader->event, {}});
     return static_cast<wr_status>(WR_STATUS_OK);

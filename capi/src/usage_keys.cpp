@@ -3,16 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "support.hpp"
-#include "warmroute/usage/keys.hpp"
+#include "usage.hpp"
 
 using namespace warmroute;        // NOLINT(google-build-using-namespace)
 using namespace warmroute::capi;  // NOLINT(google-build-using-namespace)
-
-struct wr_keys {
-  explicit wr_keys(const KeySetOptions& options) : set(options) {}
-  KeySet set;
-};
 
 struct wr_key_lookup {
   KeyGrant grant;

@@ -59,7 +59,7 @@ wr_status read_ledger_options(const wr_ledger_options* given, LedgerOptions& out
   out.by = static_cast<LedgerBy>(in->by);
   out.window = Nanos{in->window_ns};
   out.max_rows = in->max_rows;
-  if (in->prices != nullptr) out.prices = &in->prices->table;
+  if (in->prices != nullptr) out.prices = in->prices->table.get();
   out.reprice = in->reprice != 0;
   return WR_STATUS_OK;
 }

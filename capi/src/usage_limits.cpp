@@ -4,16 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "support.hpp"
-#include "warmroute/usage/limits.hpp"
+#include "usage.hpp"
 
 using namespace warmroute;        // NOLINT(google-build-using-namespace)
 using namespace warmroute::capi;  // NOLINT(google-build-using-namespace)
-
-struct wr_limits {
-  explicit wr_limits(const LimitOptions& options) : limits(options) {}
-  Limits limits;
-};
 
 namespace {
 
@@ -111,6 +105,24 @@ wr_status give_of_scope(const wr_limits* limits, wr_scope scope, char* buf, std:
 }
 
 }  // namespace
+
+wr_limit_spec capi::limit_spec_of(const LimitSpec& spec) noexcept {
+  wr_limit_spec out = WR_LIMIT_SPEC_INIT;
+  out.kind = static_cast<std::uint32_t>(spec.kind);
+  out.name = str(spec.name);
+  out.unit = static_cast<std::uint32_t>(spec.unit);
+  out.calendar_unit = static_cast<std::uint32_t>(spec.window.unit);
+  out.amount = spec.amount;
+  out.period_ns = spec.period.value;
+  out.burst = spec.burst;
+  out.anchor_local_seconds = spec.window.anchor_local_seconds;
+  out.time_zone = str(spec.window.time_zone);
+  out.calendar_count = static_cast<std::uint32_t>(spec.window.count);
+  out.cached_weight_permille = static_cast<std::uint32_t>(spec.cached_weight_permille);
+  out.shadow = spec.shadow ? 1 : 0;
+  out.hard_stop = spec.hard_stop ? 1 : 0;
+  return out;
+}
 
 extern "C" {
 

@@ -77,7 +77,12 @@ Result<PriceTable> price_file(const SnapshotPrices& prices, const std::string& o
 using control::Prepared;
 
 struct SnapshotApplier::Impl {
-  Impl(ControlOptions o, ControlTargets t) : options(std::move(o)), targets(t), disk(options.directory) {}
+  Impl(ControlOptions o, ControlTargets t) : options(without_list(std::move(o))), targets(t), disk(options.directory) {}
+  // What a caller reads may not be written by whichever thread applies.
+  static ControlOptions without_list(ControlOptions o) {
+    o.snapshot.faults = nullptr;
+    return o;
+  }
 
   control::LastGood::Kept look_at_folder();
   Result<Prepared> prepare(std::string_view bytes);

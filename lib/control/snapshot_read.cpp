@@ -347,8 +347,11 @@ Result<Snapshot> parse_snapshot(std::string_view payload, const SnapshotOptions&
   control::SnapshotReader(faults, options).read(root, snapshot);
   if (format != kSnapshotFormat && object["format"].error() == simdjson::SUCCESS)
     faults.add(text::Path{nullptr, "format"}, "must be 1");
-  if (!faults.empty()) return Error{Code::invalid_argument, "snapshot: " + faults.text(), kNoOffset};
-  return snapshot;
+  if (faults.empty()) return snapshot;
+  if (options.faults != nullptr) {
+    for (const text::Fault& each : faults.list()) options.faults->push_back({each.path, each.what});
+  }
+  return Error{Code::invalid_argument, "snapshot: " + faults.text(), kNoOffset};
 }
 
 }  // namespace warmroute

@@ -17,12 +17,14 @@ std::string Path::text() const {
 
 void Faults::add(const Path& at, std::string_view what) {
   if (count_++ >= most_) return;
-  const std::string where = at.text();
-  text_.append(text_.empty() ? "" : "; ").append(where).append(where.empty() ? "" : " ").append(what);
+  list_.push_back({at.text(), std::string(what)});
 }
 
 std::string Faults::text() const {
-  return count_ <= most_ ? text_ : text_ + "; and " + std::to_string(count_ - most_) + " more";
+  std::string out;
+  for (const Fault& each : list_)
+    out.append(out.empty() ? "" : "; ").append(each.path).append(each.path.empty() ? "" : " ").append(each.what);
+  return count_ <= most_ ? out : out + "; and " + std::to_string(count_ - most_) + " more";
 }
 
 Members::Members(Faults& faults, const Path& at, dom::element value, std::span<const std::string_view> names)

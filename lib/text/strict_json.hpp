@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "warmroute/types.hpp"
 #include "warmroute/usage/wall_time.hpp"
@@ -27,6 +28,11 @@ struct Path {
   [[nodiscard]] std::string text() const;
 };
 
+struct Fault {
+  std::string path;
+  std::string what;
+};
+
 class Faults {
  public:
   explicit Faults(std::size_t most) : most_(most) {}
@@ -34,9 +40,11 @@ class Faults {
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
   [[nodiscard]] std::string text() const;
+  // Those that are listed.
+  [[nodiscard]] const std::vector<Fault>& list() const noexcept { return list_; }
 
  private:
-  std::string text_;
+  std::vector<Fault> list_;
   std::size_t count_ = 0;
   const std::size_t most_;
 };

@@ -66,6 +66,18 @@ uint32_t FUNCTION(void) {
   const wr_journal_record u_journal_record = WR_JOURNAL_RECORD_INIT;
   const wr_ledger_options u_ledger_options = WR_LEDGER_OPTIONS_INIT;
   const wr_ledger_row u_ledger_row = WR_LEDGER_ROW_INIT;
+  const wr_verifying_key c_verifying_key = WR_VERIFYING_KEY_INIT;
+  const wr_snapshot_trust c_snapshot_trust = WR_SNAPSHOT_TRUST_INIT;
+  const wr_snapshot_options c_snapshot_options = WR_SNAPSHOT_OPTIONS_INIT;
+  const wr_snapshot_facts c_snapshot_facts = WR_SNAPSHOT_FACTS_INIT;
+  const wr_snapshot_limits c_snapshot_limits = WR_SNAPSHOT_LIMITS_INIT;
+  const wr_applier_options c_applier_options = WR_APPLIER_OPTIONS_INIT;
+  const wr_applied c_applied = WR_APPLIED_INIT;
+  const wr_control_status c_control_status = WR_CONTROL_STATUS_INIT;
+  const wr_file_source_options c_file_source_options = WR_FILE_SOURCE_OPTIONS_INIT;
+  const wr_file_source_status c_file_source_status = WR_FILE_SOURCE_STATUS_INIT;
+  const wr_handover_options c_handover_options = WR_HANDOVER_OPTIONS_INIT;
+  const wr_handover_status c_handover_status = WR_HANDOVER_STATUS_INIT;
   return wr_abi_version() + nobody.generation + (none.data == NULL) + error.struct_size + space.struct_size +
          index.struct_size + statistics.struct_size + member.struct_size + ring.struct_size + bound.struct_size +
          pick.struct_size + router.struct_size + spec.struct_size + stored.struct_size + report.struct_size +
@@ -81,5 +93,9 @@ uint32_t FUNCTION(void) {
          u_limit_decision.struct_size + u_limits_options.struct_size + u_limits_statistics.struct_size +
          u_usage_event.struct_size + u_journal_options.struct_size + (u_journal_cursor.segment != 0) +
          u_journal_statistics.struct_size + u_journal_record.struct_size + u_ledger_options.struct_size +
-         u_ledger_row.struct_size + choice.struct_size;
+         u_ledger_row.struct_size + choice.struct_size + c_verifying_key.struct_size + c_snapshot_trust.struct_size +
+         c_snapshot_options.struct_size + c_snapshot_facts.struct_size + c_snapshot_limits.struct_size +
+         c_applier_options.struct_size + c_applied.struct_size + c_control_status.struct_size +
+         c_file_source_options.struct_size + c_file_source_status.struct_size + c_handover_options.struct_size +
+         c_handover_status.struct_size;
 }

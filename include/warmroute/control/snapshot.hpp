@@ -83,11 +83,19 @@ struct Snapshot {
   std::optional<ForcedRollback> forced_rollback;
 };
 
+/// One fault of a document.
+struct SnapshotFault {
+  std::string path;  ///< "keys[3].digests[0].hex"; empty: the document
+  std::string what;
+};
+
 struct SnapshotOptions {
   std::size_t max_bytes = std::size_t{64} << 20;
   std::size_t max_keys = std::size_t{1} << 21;
   std::size_t max_faults = 64;  ///< that are listed; how many more there are is said
   Policy base_policy{};         ///< members of "policy" that are absent are this one's
+  /// Null: none. Else parse_snapshot adds each fault that it lists. Not used by SnapshotApplier.
+  std::vector<SnapshotFault>* faults = nullptr;
 };
 
 /// Reads a payload, without envelope.
