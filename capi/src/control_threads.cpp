@@ -54,7 +54,7 @@ namespace {
 
 const wr_file_source_options kFileSourceDefaults = WR_FILE_SOURCE_OPTIONS_INIT;
 const wr_handover_options kHandoverDefaults = WR_HANDOVER_OPTIONS_INIT;
-constexpr std::string_view kNoSource = "source is NULL";
+constexpr std::string_view kNoFileSource = "source is NULL";
 constexpr std::string_view kNoHandover = "handover is NULL";
 
 // Of a handle with `log` and `log_user`.
@@ -67,7 +67,7 @@ LogSink log_through(Handle& handle) noexcept {
           }};
 }
 
-FileSourceOptions source_options_of(const wr_file_source_options& o, wr_file_source& handle) {
+FileSourceOptions file_source_options_of(const wr_file_source_options& o, wr_file_source& handle) {
   FileSourceOptions out;
   out.path = view(o.path);
   out.interval = Nanos{o.interval_ns};
@@ -149,7 +149,7 @@ wr_status wr_file_source_new(wr_applier* applier, const wr_file_source_options* 
     handle->log = in->log;
     handle->log_user = in->log_user;
     handle->applier = applier;
-    auto started = FileSourceThread::start(source_options_of(*in, *handle));
+    auto started = FileSourceThread::start(file_source_options_of(*in, *handle));
     if (!started) return fail(err, started.error());
     handle->source.emplace(std::move(*started));
     *out = handle.release();
@@ -160,7 +160,7 @@ wr_status wr_file_source_new(wr_applier* applier, const wr_file_source_options* 
 void wr_file_source_free(wr_file_source* source) { delete source; }
 
 wr_status wr_file_source_look_now(wr_file_source* source, wr_error* err) {
-  if (source == nullptr) return null_argument(err, kNoSource);
+  if (source == nullptr) return null_argument(err, kNoFileSource);
   return guard(err, [&] {
     source->source->look_now();
     return WR_STATUS_OK;
@@ -168,7 +168,7 @@ wr_status wr_file_source_look_now(wr_file_source* source, wr_error* err) {
 }
 
 wr_status wr_file_source_read_status(const wr_file_source* source, wr_file_source_status* out, wr_error* err) {
-  if (source == nullptr) return null_argument(err, kNoSource);
+  if (source == nullptr) return null_argument(err, kNoFileSource);
   if (!writable(out)) return null_argument(err, kBadOutput);
   return guard(err, [&] {
     const FileSourceStatus s = source->source->status();

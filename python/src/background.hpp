@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "router.hpp"
+#include "warmroute/control/applier.hpp"
 
 namespace warmroute::python {
 
@@ -27,7 +28,10 @@ inline bool interpreter_is_ending() noexcept {
 
 /// The Python side of a worker: its callbacks, and the router that must outlive it. Lives as long as the worker does.
 struct Callbacks {
-  py::object router, log, clock, page;    // None where absent
+  py::object router, log, clock, page;  // None where absent
+  py::object same = py::none();         // of a file source; likewise the next two
+  SnapshotApplier* applier = nullptr;   // `router` keeps it
+  UsageTime last_times{};
   std::atomic<std::thread::id> thread{};  // that is inside a callback
   std::atomic<std::int64_t> last_ns{0};
 
@@ -35,7 +39,7 @@ struct Callbacks {
   template <class Call>
   void enter(const char* what, Call&& call) {
     const AcquiredGil gil;
-    thread.store(std::this_thread::get_id());
+    const auto before = thread.exchange(std::this_thread::get_id());
     try {
       unless_ending([&] { call(); });
     } catch (py::error_already_set& error) {
@@ -44,7 +48,7 @@ struct Callbacks {
       PyErr_SetString(PyExc_TypeError, error.what());
       PyErr_WriteUnraisable(nullptr);
     }
-    thread.store({});
+    thread.store(before);
   }
   static void write_log(void* user, LogLevel level, std::string_view message) {
     auto& self = *static_cast<Callbacks*>(user);
@@ -72,7 +76,8 @@ class Background {
       : callbacks_(std::make_unique<Callbacks>()), process_(getpid()) {
     callbacks_->log = object_or_none(std::move(log));
     callbacks_->clock = object_or_none(std::move(clock));
-    if (callbacks_->clock.is_none() && !router.is_none()) callbacks_->clock = router.cast<PyRouter&>().clock;
+    if (callbacks_->clock.is_none() && py::isinstance<PyRouter>(router))
+      callbacks_->clock = router.cast<PyRouter&>().clock;
     callbacks_->page = py::none();
     callbacks_->router = std::move(router);
   }
@@ -116,6 +121,7 @@ class Background {
       worker_.reset();
     }
   }
+  [[nodiscard]] bool on_its_thread() const noexcept { return callbacks_->thread.load() == std::this_thread::get_id(); }
   [[nodiscard]] bool closed() const noexcept { return closing_ || worker_ == nullptr; }
 
   int traverse(visitproc visit, void* arg) const {
@@ -123,10 +129,11 @@ class Background {
     Py_VISIT(callbacks_->log.ptr());
     Py_VISIT(callbacks_->clock.ptr());
     Py_VISIT(callbacks_->page.ptr());
+    Py_VISIT(callbacks_->same.ptr());
     return 0;
   }
   /// Breaks cycles through the callbacks; the router stays, the thread uses it.
-  void clear() { callbacks_->log = callbacks_->clock = callbacks_->page = py::none(); }
+  void clear() { callbacks_->log = callbacks_->clock = callbacks_->page = callbacks_->same = py::none(); }
 
  private:
   /// One call that the end has to wait for.
@@ -144,7 +151,6 @@ class Background {
    private:
     std::atomic<int>* users_;
   };
-  [[nodiscard]] bool on_its_thread() const noexcept { return callbacks_->thread.load() == std::this_thread::get_id(); }
   void leave_behind() noexcept {
     (void)worker_.release();
     (void)callbacks_.release();

@@ -128,6 +128,9 @@ void bind_usage_keys(py::module_& m);
 void bind_usage_limits(py::module_& m);
 void bind_usage_journal(py::module_& m);
 void bind_usage_ledger(py::module_& m);
+void bind_control_snapshot(py::module_& m);
+void bind_control_applier(py::module_& m);
+void bind_control_threads(py::module_& m);
 
 }  // namespace warmroute::python
 

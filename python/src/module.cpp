@@ -47,4 +47,7 @@ PYBIND11_MODULE(_core, m) {
   bind_usage_limits(m);
   bind_usage_journal(m);
   bind_usage_ledger(m);
+  bind_control_snapshot(m);
+  bind_control_applier(m);
+  bind_control_threads(m);
 }

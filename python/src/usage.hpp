@@ -105,9 +105,20 @@ struct JsonText {
 
 /// Prices that readers share and a change has alone. Changes hold no GIL, so a reader may wait with it.
 struct PyPrices {
+  PyPrices() : PyPrices(std::make_shared<PriceTable>()) {}
+  explicit PyPrices(std::shared_ptr<PriceTable> mine) noexcept : table(mine), own(mine.get()) {}
+  explicit PyPrices(std::shared_ptr<const PriceTable> of_slot) noexcept : table(std::move(of_slot)) {}
+  PyPrices(const PyPrices&) = delete;
+  PyPrices& operator=(const PyPrices&) = delete;
+
   mutable std::shared_mutex mutex;
-  PriceTable table;
+  std::shared_ptr<const PriceTable> table;
+  PriceTable* own = nullptr;  // null: of a slot, or was put into one
 };
+
+/// As dicts of the fields of warmroute.usage.LimitSpec and KeyRecord.
+py::typing::List<AnyDict> spec_dicts(const std::vector<LimitSpec>& specs);
+py::dict key_fields(const KeyRecord& record);
 
 }  // namespace warmroute::python
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common.hpp"
+#include "warmroute/control/snapshot.hpp"
 #include "warmroute/usage/journal.hpp"
 #include "warmroute/usage/keys.hpp"
 #include "warmroute/usage/limits.hpp"
@@ -28,6 +29,7 @@ WARMROUTE_ENUM_NAMES(LimitOutcome, 7, "allowed", "rate_exceeded", "too_many_at_o
 WARMROUTE_ENUM_NAMES(LimitProgress, 3, "go_on", "stop", "stale");
 WARMROUTE_ENUM_NAMES(LimitUnit, kLimitUnitCount, "requests", "input_tokens", "output_tokens", "total_tokens",
                      "cost_nanos");
+WARMROUTE_ENUM_NAMES(OnExpired, 3, "serve", "deny_new_keys", "deny_all");
 WARMROUTE_ENUM_NAMES(OrphanCharge, 2, "keep", "refund");
 WARMROUTE_ENUM_NAMES(PriceMeter, kPriceMeterCount, "input", "cached_input", "cache_write", "cache_write_1h",
                      "cache_write_12h", "audio_input", "cached_audio_input", "image_input", "cached_image_input",

@@ -16,6 +16,10 @@ void bind_usage_enums(py::module_& m) {
   bind_enum<LimitOutcome>(m, "What became of a reservation; allowed is 0.");
   bind_enum<LimitProgress>(m, "Whether a stream may go on.");
   bind_enum<LimitUnit>(m, "What a limit counts. cost_nanos: 1e-9 USD.");
+  bind_enum<OnExpired>(
+      m,
+      "What serving does when control is silent for longer than max_age. deny_new_keys: keys that were "
+      "accepted since the process began go on.");
   bind_enum<OrphanCharge>(m, "What a reservation becomes when its lease ends.");
   bind_enum<PriceMeter>(m, "What is metered: the rows of a bill.");
   bind_enum<PriceTier>(m, "How urgent a request is served, which is priced apart.");

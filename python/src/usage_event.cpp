@@ -77,4 +77,17 @@ py::dict event_fields(const UsageEvent& e) {
   return out;
 }
 
+py::dict record_fields(const JournalRecord& record) {
+  py::dict out;
+  out["kind"] = record.kind;
+  out["number"] = record.number;
+  out["event_id"] = text_of(record.event_id);
+  out["event"] = event_fields(record.event);
+  return out;
+}
+
+std::string path_of(const py::object& path) {
+  return py::module_::import("os").attr("fspath")(path).cast<std::string>();
+}
+
 }  // namespace warmroute::python

@@ -6,34 +6,7 @@
 namespace warmroute::python {
 namespace {
 
-// Whoever is inside keeps the journal while another thread closes it.
-class PyJournal {
- public:
-  explicit PyJournal(Journal opened) : journal_(std::make_shared<Journal>(std::move(opened))) {}
-
-  template <class Call>
-  auto with(Call&& call) {
-    const std::shared_ptr<Journal> journal = journal_;  // the GIL guards it
-    if (journal == nullptr) throw py::value_error("the journal is closed");
-    const ReleasedGil gil;
-    return call(*journal);
-  }
-  void close() {
-    std::shared_ptr<Journal> journal = std::exchange(journal_, nullptr);
-    const ReleasedGil gil;
-    journal.reset();
-  }
-  [[nodiscard]] bool closed() const noexcept { return journal_ == nullptr; }
-
- private:
-  std::shared_ptr<Journal> journal_;
-};
-
 CursorPair pair_of(JournalCursor cursor) { return {cursor.segment, cursor.offset}; }
-
-std::string path_of(const py::object& path) {
-  return py::module_::import("os").attr("fspath")(path).cast<std::string>();
-}
 
 py::dict statistics_of(const JournalStatistics& s) {
   py::dict out;
@@ -65,7 +38,7 @@ void bind_opening(py::class_<PyJournal>& c) {
           options.on_full = on_full;
           options.max_held_ends = max_held_ends;
           const std::string path = path_of(directory);
-          return std::make_unique<PyJournal>(value_of(without_gil([&] { return Journal::open(path, options); })));
+          return std::make_unique<PyJournal>(value_of(without_gil([&] { return Journal::open(path, options); })), path);
         }),
         py::arg("directory"), py::kw_only(), py::arg_v("sync", EnumArg<JournalSync>{d.sync}, "'batched'"),
         py::arg("sync_bytes") = d.sync_bytes, py::arg("segment_bytes") = d.segment_bytes,
@@ -118,12 +91,7 @@ py::typing::Optional<AnyDict> next_record(PyJournalReader& self, bool begins) {
   JournalRecord record;
   const bool more = value_of(without_gil([&] { return self.reader.next(record, begins); }));
   if (!more) return py::typing::Optional<AnyDict>(py::none());
-  py::dict out;
-  out["kind"] = record.kind;
-  out["number"] = record.number;
-  out["event_id"] = text_of(record.event_id);
-  out["event"] = event_fields(record.event);
-  return py::typing::Optional<AnyDict>(out);
+  return py::typing::Optional<AnyDict>(record_fields(record));
 }
 
 // A record of Python's, as the exports take it.

@@ -121,6 +121,32 @@ void bind_changes(py::class_<KeySet>& c) {
 
 }  // namespace
 
+py::dict key_fields(const KeyRecord& record) {
+  const KeyDigest open;
+  const auto bound = [](WallNanos at, WallNanos none) {
+    return at.value == none.value ? py::object(py::none()) : py::object(py::int_(at.value));
+  };
+  py::tuple digests(record.digests.size());
+  for (std::size_t i = 0; i < record.digests.size(); ++i) {
+    const KeyDigest& d = record.digests[i];
+    py::dict row;
+    row["digest"] = py::bytes(reinterpret_cast<const char*>(d.bytes.data()), d.bytes.size());
+    row["kind"] = d.kind;
+    row["pepper_version"] = d.pepper_version;
+    row["not_before_ns"] = bound(d.not_before, open.not_before);
+    row["not_after_ns"] = bound(d.not_after, open.not_after);
+    digests[i] = row;
+  }
+  py::dict out;
+  out["public_id"] = text_of(record.public_id);
+  out["key_id"] = text_of(record.key_id);
+  out["team_id"] = text_of(record.team_id);
+  out["version"] = record.version;
+  out["revoked"] = record.revoked;
+  out["digests"] = digests;
+  return out;
+}
+
 void bind_usage_keys(py::module_& m) {
   bind_grant(m);
   const KeySetOptions d;

@@ -115,7 +115,7 @@ void bind_usage_ledger(py::module_& m) {
           options.by = dimensions_of(by);
           options.window = Nanos{window_ns};
           options.max_rows = max_rows;
-          options.prices = table != nullptr ? &table->table : nullptr;
+          options.prices = table != nullptr ? table->table.get() : nullptr;
           options.reprice = reprice;
           return std::make_unique<PyLedger>(options, table);
         }),

@@ -37,30 +37,6 @@ std::vector<LimitSpec> specs_of(const py::typing::Iterable<py::object>& specs) {
   return out;
 }
 
-py::typing::List<AnyDict> spec_dicts(const std::vector<LimitSpec>& specs) {
-  py::list out;
-  for (const LimitSpec& s : specs) {
-    py::dict window;
-    window["unit"] = s.window.unit;
-    window["count"] = s.window.count;
-    window["anchor_local_seconds"] = s.window.anchor_local_seconds;
-    window["time_zone"] = text_of(s.window.time_zone);
-    py::dict row;
-    row["name"] = text_of(s.name);
-    row["kind"] = s.kind;
-    row["unit"] = s.unit;
-    row["amount"] = s.amount;
-    row["period_ns"] = s.period.value;
-    row["burst"] = s.burst;
-    row["window"] = window;
-    row["cached_weight_permille"] = s.cached_weight_permille;
-    row["shadow"] = s.shadow;
-    row["hard_stop"] = s.hard_stop;
-    out.append(row);
-  }
-  return py::typing::List<AnyDict>(out);
-}
-
 std::optional<std::uint32_t> scope_number(ScopeId scope) {
   if (scope == kNoScope) return std::nullopt;
   return static_cast<std::uint32_t>(scope);
@@ -241,6 +217,30 @@ void bind_reservations(py::class_<Limits>& c) {
 }
 
 }  // namespace
+
+py::typing::List<AnyDict> spec_dicts(const std::vector<LimitSpec>& specs) {
+  py::list out;
+  for (const LimitSpec& s : specs) {
+    py::dict window;
+    window["unit"] = s.window.unit;
+    window["count"] = s.window.count;
+    window["anchor_local_seconds"] = s.window.anchor_local_seconds;
+    window["time_zone"] = text_of(s.window.time_zone);
+    py::dict row;
+    row["name"] = text_of(s.name);
+    row["kind"] = s.kind;
+    row["unit"] = s.unit;
+    row["amount"] = s.amount;
+    row["period_ns"] = s.period.value;
+    row["burst"] = s.burst;
+    row["window"] = window;
+    row["cached_weight_permille"] = s.cached_weight_permille;
+    row["shadow"] = s.shadow;
+    row["hard_stop"] = s.hard_stop;
+    out.append(row);
+  }
+  return py::typing::List<AnyDict>(out);
+}
 
 void bind_usage_limits(py::module_& m) {
   bind_decision_of_limits(m);

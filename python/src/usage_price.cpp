@@ -10,13 +10,12 @@ template <class Call>
 Status change(PyPrices& self, Call&& call) {
   const ReleasedGil gil;
   const std::unique_lock lock(self.mutex);
-  return call(self.table);
+  if (self.own == nullptr) return Error{Code::unsupported, "the table is in a slot: others price by it", kNoOffset};
+  return call(*self.own);
 }
 
 std::unique_ptr<PyPrices> owned(Result<PriceTable>&& table) {
-  auto self = std::make_unique<PyPrices>();
-  self->table = value_of(std::move(table));
-  return self;
+  return std::make_unique<PyPrices>(std::make_shared<PriceTable>(value_of(std::move(table))));
 }
 
 PriceOptions options_of(std::string_view provider, bool prefer_reported_cost, bool off_peak,
@@ -34,7 +33,7 @@ std::unique_ptr<PyCost> cost_of_report(const PyPrices& self, const PyReport& rep
                                        const std::optional<EnumArg<PriceTier>>& tier) {
   const Shared lock(self.mutex);
   return std::make_unique<PyCost>(
-      self.table.cost(report.view, model, options_of(provider, prefer_reported_cost, off_peak, tier)));
+      self.table->cost(report.view, model, options_of(provider, prefer_reported_cost, off_peak, tier)));
 }
 
 std::unique_ptr<PyCost> cost_of_usage(const PyPrices& self, const Usage& usage, std::string_view model,
@@ -44,7 +43,7 @@ std::unique_ptr<PyCost> cost_of_usage(const PyPrices& self, const Usage& usage, 
   report.usage = usage;
   const Shared lock(self.mutex);
   return std::make_unique<PyCost>(
-      self.table.cost(report, model, options_of(provider, prefer_reported_cost, off_peak, tier)));
+      self.table->cost(report, model, options_of(provider, prefer_reported_cost, off_peak, tier)));
 }
 
 std::string cost_repr(const PyCost& self) {
@@ -195,7 +194,7 @@ void bind_usage_price(py::module_& m) {
        "find",
        [](const PyPrices& self, std::string_view model, std::string_view provider) -> py::typing::Optional<py::str> {
          const Shared lock(self.mutex);
-         const auto key = self.table.find(model, provider);
+         const auto key = self.table->find(model, provider);
          return key ? py::object(text_of(*key)) : py::object(py::none());
        },
        py::arg("model"), py::arg("provider") = "", "The name under which a model's price is found; None: unknown.")
@@ -203,19 +202,19 @@ void bind_usage_price(py::module_& m) {
           "skipped_rates",
           [](const PyPrices& self) {
             const Shared lock(self.mutex);
-            return self.table.skipped_rates();
+            return self.table->skipped_rates();
           },
           "Members that should be rates and are none.")
       .def_property_readonly(
           "version",
           [](const PyPrices& self) {
             const Shared lock(self.mutex);
-            return self.table.version();
+            return self.table->version();
           },
           "A digest of everything that was put in: the version to write beside a cost.")
       .def("__len__", [](const PyPrices& self) {
         const Shared lock(self.mutex);
-        return self.table.size();
+        return self.table->size();
       });
 }
 

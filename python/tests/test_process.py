@@ -303,7 +303,7 @@ def test_ten_million_calls_keep_no_memory() -> None:
 EXAMPLES = ROOT / "examples" / "python"
 
 
-@pytest.mark.parametrize("name", ["01_first_route", "03_events_by_call", "04_explain", "05_engine_events", "06_usage"])
+@pytest.mark.parametrize("name", ["01_first_route", "03_events_by_call", "04_explain", "05_engine_events", "06_usage", "07_control"])
 def test_examples_run(name) -> None:
     if not EXAMPLES.exists():
         pytest.skip("no examples here")

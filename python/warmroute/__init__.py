@@ -114,7 +114,7 @@ from ._statistics import (
 from ._ticket import Ticket, outcome_of
 
 # isort: split
-from . import usage
+from . import control, usage
 
 __all__ = [
     "DYNAMO_HASH_SEED",
@@ -201,6 +201,7 @@ __all__ = [
     "block_seed",
     "builtin_engine_tables",
     "canonical_prompt",
+    "control",
     "has_zmq",
     "hash_eagle_blocks",
     "hash_multimodal_blocks",

@@ -9,7 +9,7 @@ import enum
 import numpy
 import numpy.typing
 import typing
-__all__ = ['Algorithm', 'AnswerApi', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'CalendarUnit', 'Code', 'Cost', 'CostLine', 'CostSource', 'DYNAMO_HASH_SEED', 'Decision', 'Disaggregate', 'EngineCounters', 'EngineMetrics', 'Explanation', 'GatewayRing', 'HangupDrain', 'HangupMode', 'HashRing', 'Health', 'Isolation', 'Journal', 'JournalFull', 'JournalKind', 'JournalReader', 'JournalSync', 'KeyDigestKind', 'KeyGrant', 'KeySet', 'KeyVerdict', 'KvNoticeKind', 'KvResync', 'KvSocket', 'KvSource', 'KvSourceState', 'KvSubscriber', 'Ledger', 'LimitDecision', 'LimitKind', 'LimitLeft', 'LimitOutcome', 'LimitProgress', 'LimitUnit', 'Limits', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'Meter', 'MetricsPoller', 'ModelDecision', 'ModelRouter', 'Movement', 'OrphanCharge', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PrefixUnit', 'PriceMeter', 'PriceTable', 'PriceTier', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SlotSpec', 'SpillOrder', 'Split', 'StaleKeys', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'TokenEstimate', 'TokenEstimator', 'USAGE_ANOMALIES', 'Usage', 'UsageAsk', 'UsageChunkFilter', 'UsageReport', 'UsageSource', 'Verdict', 'api_for_path', 'ask_for_usage', 'block_seed', 'builtin_engine_tables', 'canonical_prompt', 'digest_of_key', 'estimate_missing', 'focus_header', 'has_zmq', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'read_usage', 'record_focus_rows', 'record_json_line', 'replica_generation', 'replica_slot', 'sequence_hashes', 'usd']
+__all__ = ['Algorithm', 'AnswerApi', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'CalendarUnit', 'Code', 'Cost', 'CostLine', 'CostSource', 'DYNAMO_HASH_SEED', 'Decision', 'Disaggregate', 'EngineCounters', 'EngineMetrics', 'Explanation', 'FileSource', 'GatewayRing', 'Handover', 'HangupDrain', 'HangupMode', 'HashRing', 'Health', 'Isolation', 'Journal', 'JournalFull', 'JournalKind', 'JournalReader', 'JournalSync', 'KeyDigestKind', 'KeyGrant', 'KeySet', 'KeyVerdict', 'KvNoticeKind', 'KvResync', 'KvSocket', 'KvSource', 'KvSourceState', 'KvSubscriber', 'Ledger', 'LimitDecision', 'LimitKind', 'LimitLeft', 'LimitOutcome', 'LimitProgress', 'LimitUnit', 'Limits', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'Meter', 'MetricsPoller', 'ModelDecision', 'ModelRouter', 'Movement', 'OnExpired', 'OrphanCharge', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PrefixUnit', 'PriceMeter', 'PriceSlot', 'PriceTable', 'PriceTier', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SigningKey', 'SlotSpec', 'Snapshot', 'SnapshotApplier', 'SpillOrder', 'Split', 'StaleKeys', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'TokenEstimate', 'TokenEstimator', 'USAGE_ANOMALIES', 'Usage', 'UsageAsk', 'UsageChunkFilter', 'UsageReport', 'UsageSource', 'Verdict', 'VerifyingKey', 'api_for_path', 'ask_for_usage', 'block_seed', 'builtin_engine_tables', 'canonical_prompt', 'digest_of_key', 'estimate_missing', 'focus_header', 'has_zmq', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'parse_snapshot', 'read_usage', 'record_focus_rows', 'record_json_line', 'replace_file', 'replica_generation', 'replica_slot', 'sequence_hashes', 'sign_snapshot', 'usd', 'verify_snapshot']
 class Algorithm(enum.IntEnum):
     """
     How a replica is picked. `cost` is the default; the others are baselines and ways out.
@@ -1673,6 +1673,13 @@ class LimitUnit(enum.IntEnum):
     output_tokens = 2
     total_tokens = 3
     cost_nanos = 4
+class OnExpired(enum.IntEnum):
+    """
+    What serving does when control is silent for longer than max_age. deny_new_keys: keys that were accepted since the process began go on.
+    """
+    serve = 0
+    deny_new_keys = 1
+    deny_all = 2
 class OrphanCharge(enum.IntEnum):
     """
     What a reservation becomes when its lease ends.
@@ -2547,6 +2554,200 @@ class Ledger:
         """
         Events beyond max_rows: in the one row without names.
         """
+class VerifyingKey:
+    """
+    A public key that may sign snapshots: what a process has to trust.
+    """
+    @staticmethod
+    def parse(text: str, key_id: str = '') -> VerifyingKey:
+        """
+        PEM, or 64 hex digits. key_id '': made of the key, on both sides alike. errors: Error malformed, invalid_argument.
+        """
+    def __eq__(self, other: object, /) -> bool:
+        ...
+    def __hash__(self) -> int:
+        ...
+    def __init__(self, key_id: str, public_key: bytes | bytearray | memoryview | str) -> None:
+        """
+        errors: ValueError: not 32 bytes; Error internal: no such point.
+        """
+    def __repr__(self) -> str:
+        ...
+    def pem(self) -> str:
+        """
+        To publish.
+        """
+    @property
+    def key_id(self) -> str:
+        ...
+    @property
+    def public_key(self) -> bytes:
+        """
+        32 bytes.
+        """
+class SigningKey:
+    """
+    A private Ed25519 key; wiped when it goes. Its repr and errors never show it.
+    """
+    @staticmethod
+    def from_seed(seed: bytes | bytearray | memoryview | str, key_id: str = '') -> SigningKey:
+        """
+        The 32 bytes of RFC 8032.
+        """
+    @staticmethod
+    def generate(key_id: str = '') -> SigningKey:
+        """
+        A new one of OpenSSL's random bytes. errors: Error invalid_argument, internal.
+        """
+    @staticmethod
+    def parse(text: str, key_id: str = '') -> SigningKey:
+        """
+        PEM (PKCS #8, as `openssl genpkey -algorithm ed25519` writes it), or 64 hex digits.
+
+        errors: Error malformed, invalid_argument.
+        """
+    def __repr__(self) -> str:
+        ...
+    def pem(self) -> str:
+        """
+        To keep; whoever has it can sign.
+        """
+    @property
+    def key_id(self) -> str:
+        ...
+    @property
+    def verifying_key(self) -> VerifyingKey:
+        ...
+class Snapshot:
+    """
+    See warmroute.control.Snapshot.
+    """
+    def _aliases(self) -> list[tuple[str, str]]:
+        ...
+    def _forced_rollback(self) -> tuple[int, str] | None:
+        ...
+    def _keys(self) -> list[dict[str, typing.Any]]:
+        ...
+    def _limits(self) -> list[dict[str, typing.Any]]:
+        ...
+    def _prices(self) -> dict[str, typing.Any]:
+        ...
+    def _teams(self) -> list[tuple[str, str]]:
+        ...
+    def json(self) -> str:
+        """
+        The document; parsed again it is equal, and what is equal is written alike. One key, team or scope per line.
+        """
+    @property
+    def generation(self) -> int:
+        ...
+    @property
+    def issued_at_ns(self) -> int:
+        ...
+    @property
+    def key_count(self) -> int:
+        ...
+    @property
+    def max_age_ns(self) -> int:
+        ...
+    @property
+    def on_expired(self) -> OnExpired:
+        ...
+    @property
+    def policy(self) -> Policy | None:
+        ...
+class PriceSlot:
+    """
+    The price table in force: control puts a new one in, a request takes it once and keeps it. Thread-safe.
+    """
+    def __init__(self) -> None:
+        ...
+    def get(self) -> PriceTable | None:
+        """
+        The table; None: there is none yet. It cannot be changed: others have the same one.
+        """
+    def set(self, table: PriceTable | None) -> None:
+        """
+        From then on the table cannot be changed. None: none.
+        """
+class SnapshotApplier:
+    """
+    See warmroute.control.SnapshotApplier.
+    """
+    def __init__(self, *, trust: collections.abc.Sequence[VerifyingKey], allow_unsigned: bool, directory: str, price_file: str, keys: KeySet | None, limits: Limits | None, prices: PriceSlot | None, router: Router | None, check: collections.abc.Callable[[Snapshot], typing.Any] | None, applied: collections.abc.Callable[[Snapshot], typing.Any] | None, rolled_back: collections.abc.Callable[[dict[str, typing.Any]], typing.Any] | None, max_bytes: typing.SupportsIndex = 67108864, max_keys: typing.SupportsIndex = 2097152, base_policy: Policy | None = None) -> None:
+        ...
+    def _apply(self, bytes: bytes | bytearray | memoryview | str, now_ns: typing.SupportsIndex | None, wall_ns: typing.SupportsIndex | None) -> dict[str, typing.Any]:
+        ...
+    def _rollbacks(self) -> list[dict[str, typing.Any]]:
+        ...
+    def _status(self, now_ns: typing.SupportsIndex | None) -> dict[str, typing.Any]:
+        ...
+    def confirm(self, *, now_ns: typing.SupportsIndex | None = None, wall_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        Control was heard of and has nothing new.
+        """
+    def load_last_good(self, *, now_ns: typing.SupportsIndex | None = None, wall_ns: typing.SupportsIndex | None = None) -> bool:
+        """
+        At the start: applies the last good snapshot, verified anew; its age counts from when control was last heard of.
+
+        returns: False: there is none. errors: those of apply, of a damaged one: go on without it, control will send another.
+        """
+    def prometheus(self, now_ns: typing.SupportsIndex | None = None) -> str:
+        """
+        Families warmroute_control_*: generation, age, expired, counters.
+        """
+    def revoke(self, public_id: str, version: typing.SupportsIndex | None = None) -> None:
+        """
+        Revokes at once, beside control: everything up to `version`; None: for ever. Kept on disk.
+
+        errors: Error invalid_argument; io: it is in force, and not on disk.
+        """
+class FileSource:
+    """
+    See warmroute.control.FileSource.
+    """
+    def __init__(self, path: typing.Any, applier: SnapshotApplier | None = None, *, on_bytes: collections.abc.Callable[[bytes], typing.Any] | None = None, on_same: collections.abc.Callable[[], typing.Any] | None = None, log: collections.abc.Callable[[LogLevel, str], typing.Any] | None = None, clock: collections.abc.Callable[[], typing.Any] | None = None, interval_ns: typing.SupportsIndex = 100000000, retry_to_ns: typing.SupportsIndex = 5000000000, max_bytes: typing.SupportsIndex = 67108864) -> None:
+        ...
+    def _status(self) -> dict[str, typing.Any]:
+        ...
+    def close(self) -> None:
+        """
+        Ends the thread, after a callback that is running. Not from a callback.
+        """
+    def look_now(self) -> None:
+        """
+        Looks at once, and reads whatever the file's time and size say. Not from a callback.
+        """
+    @property
+    def closed(self) -> bool:
+        """
+        Whether close was called.
+        """
+class Handover:
+    """
+    See warmroute.control.Handover.
+    """
+    def __init__(self, journal: Journal, deliver: collections.abc.Callable[[list[dict[str, typing.Any]]], typing.Any] | None, *, json_lines: typing.Any, log: collections.abc.Callable[[LogLevel, str], typing.Any] | None = None, batch: typing.SupportsIndex = 256, interval_ns: typing.SupportsIndex = 200000000, backoff_from_ns: typing.SupportsIndex = 100000000, backoff_to_ns: typing.SupportsIndex = 30000000000) -> None:
+        ...
+    def _status(self) -> dict[str, typing.Any]:
+        ...
+    def close(self) -> None:
+        """
+        Ends the thread after a delivery that is running; what is left is delivered by the next one. Not from a callback.
+        """
+    def drain(self, timeout_ns: typing.SupportsIndex) -> bool:
+        """
+        Waits until what is in the journal now is acknowledged, at most so long. returns: whether it is.
+        """
+    def prometheus(self) -> str:
+        """
+        Families warmroute_handover_*.
+        """
+    @property
+    def closed(self) -> bool:
+        """
+        Whether close was called.
+        """
 def api_for_path(path: str) -> BodyApi:
     """
     The BodyApi whose path `path` ends with, e.g. '/v1/chat/completions'. errors: Error not_found.
@@ -2613,6 +2814,8 @@ def movement_between(before: HashRing, after: HashRing) -> Movement:
     """
     What moves when `after` replaces `before`.
     """
+def parse_snapshot(payload: bytes | bytearray | memoryview | str | collections.abc.Mapping[str, typing.Any], *, max_bytes: typing.SupportsIndex = 67108864, max_keys: typing.SupportsIndex = 2097152, max_faults: typing.SupportsIndex = 64, base_policy: Policy | None = None) -> Snapshot:
+    ...
 def read_usage(body: bytes | bytearray | memoryview | str, api: AnswerApi | str = 'automatic', *, input_includes_cache: bool | None = None, output_includes_reasoning: bool | None = None, ignore_total: bool = False, trust_requested_tier: bool = False, requested_tier: str = '') -> UsageReport:
     """
     A whole answer at once; the options are those of Meter.
@@ -2621,6 +2824,10 @@ def record_focus_rows(record: typing.Any) -> str:
     ...
 def record_json_line(record: typing.Any) -> str:
     ...
+def replace_file(path: typing.Any, bytes: bytes | bytearray | memoryview | str, *, mode: typing.SupportsIndex = 384) -> None:
+    """
+    Replaces a file as a whole: written beside it, synced, renamed; readers see the old or the new one. errors: Error io: the old one stays.
+    """
 def replica_generation(replica: typing.SupportsIndex) -> int:
     """
     Which tenant of its slot a replica's int names.
@@ -2633,9 +2840,19 @@ def sequence_hashes(blocks: numpy.typing.NDArray[numpy.uint64] | bytes | bytearr
     """
     Chains block hashes: element i stands for blocks 0..i. shape: uint64[len(blocks)].
     """
+def sign_snapshot(payload: bytes | bytearray | memoryview | str | collections.abc.Mapping[str, typing.Any], key: SigningKey) -> bytes:
+    """
+    Envelope and payload: what to write to a file. payload: JSON, or the dict of it. errors: Error internal.
+    """
 def usd(picos: int) -> decimal.Decimal:
     """
     An amount of 1e-12 USD as USD, exact.
+    """
+def verify_snapshot(bytes: bytes | bytearray | memoryview | str, trust: collections.abc.Sequence[VerifyingKey], *, allow_unsigned: bool = False) -> tuple[bytes, str]:
+    """
+    (payload, who signed it: '' for nobody). Several keys: whichever the envelope names.
+
+    errors: Error malformed, unsupported; not_found: a signer who is not trusted; invalid_value: the signature does not hold, or there must be one.
     """
 DYNAMO_HASH_SEED: int = 1337
 MAX_BLOCK_TOKENS: int = 512

@@ -23,3 +23,20 @@ class Error(ValueError):
     def __str__(self) -> str:
         message = str(self.args[0])
         return message if self.offset is None else f"{message} (at byte {self.offset})"
+
+
+class SnapshotError(Error):
+    """A document that control could not mean. faults: (path, what is wrong there), e.g. ('keys[3].digests[0].hex', 'must be ...')."""
+
+    faults: tuple[tuple[str, str], ...]
+
+    def __init__(
+        self,
+        message: str,
+        code: str = "invalid_argument",
+        code_number: int = 1,
+        offset: int | None = None,
+        faults: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        super().__init__(message, code, code_number, offset)
+        self.faults = faults

@@ -88,6 +88,11 @@ class JournalRecord:
         return record_focus_rows(self)
 
 
+def record_of(raw: dict[str, Any]) -> JournalRecord:
+    """Of the fields that the extension gives."""
+    return JournalRecord(raw["kind"], raw["number"], raw["event_id"], UsageEvent(**raw["event"]))
+
+
 class JournalCursor(NamedTuple):
     """A place between two records; orders as they do. Keep it as two ints."""
 
@@ -188,7 +193,7 @@ class JournalReader(CoreReader):
         raw = self._next(self._begins)
         if raw is None:
             raise StopIteration
-        return JournalRecord(raw["kind"], raw["number"], raw["event_id"], UsageEvent(**raw["event"]))
+        return record_of(raw)
 
     @property
     def cursor(self) -> JournalCursor:

@@ -60,7 +60,8 @@ class LimitStatistics:
     open: int
 
 
-def _spec(raw: dict[str, Any]) -> LimitSpec:
+def spec_of(raw: dict[str, Any]) -> LimitSpec:
+    """Of the fields that the extension gives."""
     values = dict(raw)
     values["window"] = CalendarWindow(**raw["window"])
     return LimitSpec(**values)
@@ -259,7 +260,7 @@ class Limits(CoreLimits):
 
     def limits(self, scope: int) -> list[LimitSpec]:
         """Those in force, in their order."""
-        return [_spec(row) for row in self._limits(scope)]
+        return [spec_of(row) for row in self._limits(scope)]
 
     def named(self, scope: int | None, limit: int) -> DeniedBy | None:
         """The names behind a decision's scope and limit."""
