@@ -1,5 +1,5 @@
 # The same 100,000 requests, with replicas and events that come and go, through C++ and C: every line must be the same.
-# PART: "usage" has meters, prices and limits among them.
+# PART: "usage" has meters, prices, limits and control among them.
 execute_process(COMMAND ${GENERATE} ${SEED} ${REQUESTS} ${PART} OUTPUT_FILE ${SCRATCH}/operations.txt COMMAND_ERROR_IS_FATAL ANY)
 foreach(runner IN ITEMS cpp c)
   execute_process(COMMAND ${RUN_${runner}} INPUT_FILE ${SCRATCH}/operations.txt OUTPUT_FILE ${SCRATCH}/${runner}.txt
@@ -19,10 +19,14 @@ if(count LESS least)
   message(FATAL_ERROR "only ${count} of ${REQUESTS} requests were routed")
 endif()
 if(PART STREQUAL "usage")
-  foreach(kind IN ITEMS "meter 1 " "cost [0-9]" "reserve 0 " "reserve [1-6] " "settle 0")
+  foreach(kind IN ITEMS "meter 1 " "cost [0-9]" "reserve 0 " "reserve [1-6] " "settle 0" "control 0 " "control 6 " "holder 0 "
+               "holder [267]" "priced [1-9]")
     file(STRINGS ${SCRATCH}/cpp.txt lines REGEX "^${kind}")
     list(LENGTH lines some)
     math(EXPR least "${REQUESTS} / 1000")
+    if(kind MATCHES "control|holder|priced")
+      math(EXPR least "${REQUESTS} / 10000")
+    endif()
     if(some LESS least)
       message(FATAL_ERROR "only ${some} lines of '${kind}'")
     endif()

@@ -19,6 +19,7 @@
 //   settle K USE STEADY WALL, release K STEADY WALL, extend K STEADY     the operation and CODE
 //   expire STEADY WALL             expire COUNT    (advance, without a most)
 //   used N NAME STEADY WALL        used AMOUNT | used error CODE
+// and those of generate_control.hpp.
 #pragma once
 
 #include <cinttypes>
@@ -29,19 +30,21 @@
 #include <string_view>
 #include <vector>
 
+#include "generate_control.hpp"
 #include "usage/usage_case_file.hpp"
 
 namespace surfaces {
 
 class UsageGenerator {
  public:
-  explicit UsageGenerator(std::mt19937_64& random) : random_(random), cases_(warmroute::test::usage_cases()) {
+  explicit UsageGenerator(std::mt19937_64& random)
+      : random_(random), cases_(warmroute::test::usage_cases()), control_(random) {
     std::ifstream file(WARMROUTE_TEST_DATA "/price_tables.jsonl");
     for (std::string line; std::getline(file, line);) tables_.push_back(line);
   }
   void begin() {
     prices();
-    for (const char* scope : {"key a", "key b", "team t", "model m", "- x"}) {
+    for (const char* scope : {"key a", "key b", "team t", "model m", "- x", "team c"}) {
       std::printf("scope %s\n", scope);
       scopes_ += scope[0] != '-';
     }
@@ -51,6 +54,7 @@ class UsageGenerator {
     std::puts("limits 1 hour:1:1:30000:0:0:1:1:0:0:0,hour:1:1:1:0:0:1:1:0:0:0");  // a name twice: refused
   }
   void step(std::int64_t now) {
+    if (below(4) == 0) return control_.step(now, wall(now));
     const std::size_t kind = below(100);
     if (kind < 12) meter();
     else if (kind < 14) prices();
@@ -151,6 +155,7 @@ class UsageGenerator {
   std::mt19937_64& random_;
   std::vector<warmroute::test::UsageCase> cases_;
   std::vector<std::string> tables_;
+  ControlGenerator control_;
   std::size_t scopes_ = 0, reserved_ = 0;
 };
 

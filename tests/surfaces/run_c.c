@@ -5,6 +5,7 @@
 #include <string.h>
 #include <warmroute.h>
 
+#include "control_c.h"
 #include "line.h"
 #include "usage_c.h"
 
@@ -304,7 +305,7 @@ static void run(char* line) {
   else if (strcmp(op, "advance") == 0) {
     if (wr_router_advance(router, line_int(&line), NULL) != WR_STATUS_OK) line_die("advance failed");
     puts("advance");
-  } else if (!usage_run(op, line)) {
+  } else if (!usage_run(op, line) && !control_run(op, line)) {
     change(op, line);
   }
 }
@@ -319,6 +320,7 @@ int main(void) {
     line_die("cannot begin");
   }
   usage_begin();
+  control_begin();
   while (fgets(line, (int)LINE_MAX_BYTES, stdin) != NULL) {
     line[strcspn(line, "\n")] = '\0';
     run(line);
@@ -328,6 +330,7 @@ int main(void) {
   free(tickets.data);
   free(tokens.data);
   free(line);
+  control_end();
   usage_end();
   for (i = 0; i < MAX_SOURCES; ++i) wr_kv_source_free(sources[i]);
   wr_metrics_free(metrics);

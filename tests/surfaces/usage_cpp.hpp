@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "control_cpp.hpp"
 #include "line.h"
 #include "warmroute/usage/limits.hpp"
 #include "warmroute/usage/meter.hpp"
@@ -41,7 +42,7 @@ class UsageRunner {
     else if (op == "progress" || op == "settle" || op == "release" || op == "extend") change(op, line);
     else if (op == "expire") std::printf("expire %zu\n", limits_.advance(time(&line)));
     else if (op == "used") used(line);
-    else return false;
+    else return control_.run(op, line, meter_.report());
     return true;
   }
 
@@ -239,6 +240,7 @@ class UsageRunner {
   Limits limits_ = Limits(LimitOptions{.lease = seconds(5)});
   std::vector<ScopeId> scopes_;
   std::vector<LimitTicket> tickets_;
+  ControlRunner control_ = ControlRunner(limits_);
 };
 
 }  // namespace surfaces

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from control_python import ControlRunner
+
 import warmroute
 from warmroute import usage
 
@@ -51,6 +53,7 @@ class UsageRunner:
         self.limits = usage.Limits(lease_ns=5_000_000_000)
         self.scopes: list[int] = []
         self.tickets: list[int] = []
+        self.control = ControlRunner(self.limits)
 
     def run(self, op: str, rest: str) -> str | None:
         """returns: None: the operation is none of these."""
@@ -59,7 +62,9 @@ class UsageRunner:
         if op == "override":
             return f"override {code_of(lambda: self.prices.override_with(rest))}"
         method = getattr(self, f"op_{op}", None)
-        return None if method is None else method(*rest.split(" "))
+        if method is None:
+            return self.control.run(op, rest, self.report)
+        return method(*rest.split(" "))
 
     def op_meter(self, api: str, profile: str, cut: str, body: str) -> str:
         belief = {"0": None, "1": True, "2": False}
