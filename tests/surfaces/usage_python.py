@@ -72,7 +72,7 @@ class UsageRunner:
             int(api), input_includes_cache=belief[profile[0]], output_includes_reasoning=belief[profile[1]],
             ignore_total=profile[2] == "1", trust_requested_tier=profile[3] == "1", requested_tier="flex")  # fmt: skip
         answer = bytes.fromhex(text(body))
-        for at in range(0, len(answer), int(cut) or len(answer)):
+        for at in range(0, len(answer), int(cut) or len(answer) or 1):
             meter.feed(answer[at : at + (int(cut) or len(answer))])
         meter.finish()
         r = self.report = meter.report()
