@@ -1,10 +1,12 @@
-// Keys: checking one of N keys, with the digest and without it (a public id that does not exist), and taking a snapshot.
+// Keys: checking one of N keys, with the digest and without it (a public id that does not exist), and taking a snapshot: of records, or
+// control's whole signed document, the first one and one in which a key in a thousand is another.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "warmroute/control/applier.hpp"
 #include "warmroute/usage/keys.hpp"
 
 namespace {
@@ -63,6 +65,45 @@ void snapshot(benchmark::State& state) {
   }
 }
 BENCHMARK(snapshot)->Arg(1'000'000)->Unit(benchmark::kMillisecond)->Iterations(1);
+
+std::string document(std::uint64_t generation, std::vector<KeyRecord> keys, const SigningKey& signer) {
+  Snapshot snapshot;
+  snapshot.generation = generation;
+  snapshot.issued_at = wall_seconds(1'800'000'000);
+  snapshot.keys = std::move(keys);
+  return *sign_snapshot(write_snapshot(snapshot), signer);
+}
+// `next`: measured is what comes after the first one: a key in a thousand is revoked, one is issued anew.
+void apply(benchmark::State& state, bool next) {
+  const auto signer = generate_signing_key();
+  std::vector<KeyRecord> all = records(static_cast<std::size_t>(state.range(0)));
+  const std::string first = document(1, all, *signer);
+  for (std::size_t i = 0; i < all.size(); i += 500) {
+    all[i].version = 2;
+    all[i].revoked = i % 1'000 == 0;
+    if (all[i].revoked) all[i].digests.clear();
+  }
+  const std::string second = document(2, std::move(all), *signer);
+  ControlOptions options;
+  options.trust.keys = {signer->public_key()};
+  options.snapshot.max_bytes = std::size_t{512} << 20;
+  for (auto _ : state) {
+    state.PauseTiming();
+    KeySet set;
+    SnapshotApplier applier(options, {&set});
+    if (next && !applier.apply(first, {seconds(1), wall_seconds(1)})) return state.SkipWithError("first");
+    state.ResumeTiming();
+    if (!applier.apply(next ? second : first, {seconds(2), wall_seconds(2)})) return state.SkipWithError("apply");
+    state.PauseTiming();
+    if (set.size() + set.revoked() != static_cast<std::size_t>(state.range(0))) return state.SkipWithError("keys");
+    state.ResumeTiming();
+  }
+  state.counters["bytes"] = static_cast<double>(first.size());
+}
+void apply_first(benchmark::State& state) { apply(state, false); }
+void apply_next(benchmark::State& state) { apply(state, true); }
+BENCHMARK(apply_first)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond)->Iterations(1);
+BENCHMARK(apply_next)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 void revoke(benchmark::State& state) {
   KeySet set;
