@@ -45,10 +45,8 @@ void install_limits(LimitScope& scope, std::vector<std::unique_ptr<LimitState>> 
       if (!held || held->spec.name != next->spec.name || held->spec.kind != next->spec.kind ||
           held->spec.unit != next->spec.unit || !same_window(held->spec.window, next->spec.window))
         continue;
+      if (held->spec.kind == LimitKind::rate) usage::change_rate(*held, *next, Nanos{scope.latest_steady});
       held->spec = next->spec;
-      held->interval = next->interval;
-      held->burst = next->burst;
-      held->units_per_tick = next->units_per_tick;
       next = std::move(held);
       break;
     }
@@ -361,8 +359,7 @@ Result<std::int64_t> Limits::used(ScopeId id, std::string_view name, UsageTime n
   for (const auto& limit : scope->limits) {
     if (limit->spec.name != name) continue;
     if (limit->spec.kind == LimitKind::concurrency) return limit->in_flight;
-    if (limit->spec.kind == LimitKind::rate)
-      return limit->spec.burst - usage::left(*limit, hold_steady(*scope, now.steady), now.wall).remaining;
+    if (limit->spec.kind == LimitKind::rate) return usage::charged(*limit, hold_steady(*scope, now.steady));
     usage::roll(*limit, now.wall);
     return limit->current.used;
   }

@@ -2,6 +2,7 @@
 #include "usage/limits_state.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace warmroute::usage {
@@ -20,8 +21,7 @@ std::int64_t count_of(const UsageCount& count) noexcept {
   return std::clamp<std::int64_t>(count.value_or(0), 0, kMostUnits);
 }
 Ticks drain_time(const LimitState& limit, std::int64_t amount) noexcept {
-  if (limit.interval != 0 && Ticks{amount} > kMostTicks / limit.interval) return kMostTicks;
-  return limit.interval * amount;
+  return amount > limit.most ? kMostTicks : limit.interval * amount;
 }
 
 BudgetCount* count_in(LimitState& limit, std::int64_t window) noexcept {
@@ -72,6 +72,8 @@ Result<std::unique_ptr<LimitState>> make_limit(const LimitSpec& spec) {
     limit->spec.burst = burst;
     limit->interval = std::max<Ticks>(ticks(spec.period) / spec.amount, 1);
     limit->burst = limit->interval * burst;
+    // Divided once, here: in 128 bits that is as slow as all else of a charge.
+    limit->most = static_cast<std::int64_t>(std::min<Ticks>(kMostTicks / limit->interval, kMostAmount));
     limit->units_per_tick = 1.0 / static_cast<double>(limit->interval);
   }
   if (spec.kind == LimitKind::budget) {
@@ -82,6 +84,14 @@ Result<std::unique_ptr<LimitState>> make_limit(const LimitSpec& spec) {
   if (spec.kind == LimitKind::concurrency && spec.unit != LimitUnit::requests)
     return bad_limit(spec, "unit: concurrency counts requests");
   return limit;
+}
+
+void change_rate(LimitState& limit, const LimitState& next, Nanos steady) noexcept {
+  limit.charges.rescale(limit.interval, next.interval, ticks(steady));
+  limit.interval = next.interval;
+  limit.burst = next.burst;
+  limit.most = next.most;
+  limit.units_per_tick = next.units_per_tick;
 }
 
 // A clock that jumps never gives more than a window's amount: back into the window before, its count is still there; back
@@ -107,7 +117,7 @@ LimitAnswer ask(LimitState& limit, std::int64_t amount, Nanos steady, WallNanos 
       if (amount > limit.spec.burst) return {false, true, {}, {}};
       if (amount == 0) return a;
       const Ticks now = ticks(steady);
-      const Ticks ahead = std::max(limit.arrival, now) + drain_time(limit, amount) - now - limit.burst;
+      const Ticks ahead = std::max(limit.charges.arrival(), now) + drain_time(limit, amount) - now - limit.burst;
       a.fits = ahead <= 0;
       if (!a.fits) a.retry_after = nanos_up(ahead);
       return a;
@@ -126,13 +136,10 @@ LimitAnswer ask(LimitState& limit, std::int64_t amount, Nanos steady, WallNanos 
   return a;
 }
 
-LimitCharge charge(LimitState& limit, std::int64_t amount, Nanos steady) noexcept {
+LimitCharge charge(LimitState& limit, std::int64_t amount, Nanos steady) {
   LimitCharge c{&limit, amount, 0, 0};
   switch (limit.spec.kind) {
-    case LimitKind::rate:
-      limit.arrival = std::max(limit.arrival, ticks(steady)) + drain_time(limit, amount);
-      c.drained_at = limit.arrival;
-      break;
+    case LimitKind::rate: c.order = limit.charges.add(drain_time(limit, amount), ticks(steady)); break;
     case LimitKind::budget:
       limit.current.used += amount;
       c.window = limit.current.window.start;
@@ -142,20 +149,12 @@ LimitCharge charge(LimitState& limit, std::int64_t amount, Nanos steady) noexcep
   return c;
 }
 
-// A rate drains while the request runs, first come, first drained: given back is only what of the charge still lies ahead,
-// for the rest has been available to others already. (Charges before this one that were given back would have moved it
-// forward; so it may give back more than is due, by no more than they did.)
-void recharge(LimitCharge& c, std::int64_t amount, Nanos steady) noexcept {
+void recharge(LimitCharge& c, std::int64_t amount, Nanos steady) {
   LimitState& limit = *c.limit;
   if (limit.spec.kind == LimitKind::rate) {
     const Ticks now = ticks(steady);
-    if (amount >= c.amount) {
-      const Ticks more = drain_time(limit, amount - c.amount);
-      if (more != 0) limit.arrival = std::max(limit.arrival, now) + more;
-    } else {
-      const Ticks ahead = std::max<Ticks>(c.drained_at - now, 0);
-      limit.arrival -= std::min(drain_time(limit, c.amount - amount), ahead);
-    }
+    if (amount > c.amount) limit.charges.add_final(drain_time(limit, amount - c.amount), now);
+    if (amount < c.amount) limit.charges.give_back(c.order, drain_time(limit, c.amount - amount), now);
   } else if (limit.spec.kind == LimitKind::budget) {
     // Windows older than the one before are closed: nobody asks them any more.
     if (BudgetCount* const count = count_in(limit, c.window)) count->used += amount - c.amount;
@@ -165,13 +164,20 @@ void recharge(LimitCharge& c, std::int64_t amount, Nanos steady) noexcept {
 
 void leave(const LimitCharge& c) noexcept {
   if (c.limit->spec.kind == LimitKind::concurrency) --c.limit->in_flight;
+  if (c.limit->spec.kind == LimitKind::rate) c.limit->charges.close(c.order);
+}
+
+std::int64_t charged(const LimitState& limit, Nanos steady) noexcept {
+  const Ticks ahead = std::max<Ticks>(limit.charges.arrival() - ticks(steady), 0);
+  const double units = std::ceil(static_cast<double>(ahead) * limit.units_per_tick - 1e-6);
+  return static_cast<std::int64_t>(std::min(units, static_cast<double>(kMostAmount)));
 }
 
 LimitLeft left(const LimitState& limit, Nanos steady, WallNanos wall) noexcept {
   LimitLeft l;
   l.amount = limit.spec.amount;
   if (limit.spec.kind == LimitKind::rate) {
-    const Ticks ahead = std::max<Ticks>(limit.arrival - ticks(steady), 0);
+    const Ticks ahead = std::max<Ticks>(limit.charges.arrival() - ticks(steady), 0);
     const double units = static_cast<double>(limit.burst - ahead) * limit.units_per_tick;
     l.remaining = units <= 0 ? 0 : static_cast<std::int64_t>(units + 1e-6);
     l.reset = nanos_up(ahead);

@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "usage/limits_calendar.hpp"
+#include "usage/limits_rate.hpp"
 #include "warmroute/usage/limits.hpp"
 
 namespace warmroute::usage {
-
-__extension__ typedef __int128 Ticks;  // nanoseconds << 32: a token at 10^9 a minute is 0.06 ns
 
 // Held for tens of nanoseconds: a std::mutex costs twice as much uncontended and sleeps when it is not. Yields to a holder
 // that lost its core.
@@ -46,8 +45,9 @@ struct LimitState {
   BudgetCalendar calendar;     // of a budget
   Ticks interval = 0;          // of a rate: what one unit takes to drain
   Ticks burst = 0;             // of a rate: what may be ahead of now
+  std::int64_t most = 0;       // of a rate: units that are charged as such and not as "for ever"
   double units_per_tick = 0;   // of a rate, for reports
-  Ticks arrival = 0;           // of a rate: when all that was charged will have drained
+  RateCharges charges;         // of a rate
   BudgetCount current;         // of a budget
   BudgetCount previous;        // of a budget: late settlements, and a wall clock that goes back a little
   std::int64_t in_flight = 0;  // of a concurrency limit
@@ -57,8 +57,8 @@ struct LimitState {
 struct LimitCharge {
   LimitState* limit;
   std::int64_t amount;  // units
-  Ticks drained_at;     // of a rate: `arrival` after the charge
   std::int64_t window;  // of a budget: its start
+  std::uint64_t order;  // of a rate: see RateCharges
 };
 
 struct alignas(64) LimitScope {
@@ -85,15 +85,19 @@ std::int64_t counted(const LimitSpec& spec, const LimitUse& use) noexcept;
 // errors: invalid_argument, the fault named.
 Result<std::unique_ptr<LimitState>> make_limit(const LimitSpec& spec);
 
+// Gives a rate the speed of another one. What is charged stays as many units.
+void change_rate(LimitState& limit, const LimitState& next, Nanos steady) noexcept;
 // Brings a budget to the window of `now`.
 void roll(LimitState& limit, WallNanos now);
 // Whether `amount` more fits; changes nothing but the window.
 LimitAnswer ask(LimitState& limit, std::int64_t amount, Nanos steady, WallNanos wall);
-LimitCharge charge(LimitState& limit, std::int64_t amount, Nanos steady) noexcept;
+LimitCharge charge(LimitState& limit, std::int64_t amount, Nanos steady);
 // Makes a charge one of `amount`, in the window that was charged.
-void recharge(LimitCharge& charge, std::int64_t amount, Nanos steady) noexcept;
-// The request is over: of a concurrency limit.
+void recharge(LimitCharge& charge, std::int64_t amount, Nanos steady);
+// The request is over: of a concurrency limit a place is free, and of a rate nothing will be given back any more.
 void leave(const LimitCharge& charge) noexcept;
+// Of a rate: units that have not drained, begun ones as whole.
+std::int64_t charged(const LimitState& limit, Nanos steady) noexcept;
 LimitLeft left(const LimitState& limit, Nanos steady, WallNanos wall) noexcept;
 
 }  // namespace warmroute::usage
