@@ -14,7 +14,7 @@ std::uint64_t RateCharges::add(Ticks amount, Ticks now) {
     Mark& top = marks_.back();
     top = {top.ahead + amount, order, 1};
   } else {
-    make_room();
+    if (marks_.size() == marks_.capacity()) make_room();
     marks_.push_back({amount, order, 1});
   }
   return order;
@@ -26,7 +26,7 @@ void RateCharges::add_final(Ticks amount, Ticks now) {
   if (!marks_.empty() && marks_.back().open == 0) {
     marks_.back().ahead += amount;
   } else {
-    make_room();
+    if (marks_.size() == marks_.capacity()) make_room();
     marks_.push_back({amount, ++last_order_, 0});
   }
 }
@@ -99,7 +99,6 @@ std::size_t RateCharges::find(std::uint64_t order) const noexcept {
 // Marks without open charges become part of the next newer one; what is left is at most half of the room, so that this is
 // rare.
 void RateCharges::make_room() {
-  if (marks_.size() < marks_.capacity()) return;
   std::size_t kept = 0;
   Ticks lent = 0;
   for (std::size_t i = 0; i < marks_.size(); ++i) {

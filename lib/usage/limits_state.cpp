@@ -37,14 +37,17 @@ Error bad_limit(const LimitSpec& spec, const char* what) {
 }  // namespace
 
 std::int64_t counted(const LimitSpec& spec, const LimitUse& use) noexcept {
-  const std::int64_t input = count_of(use.input_tokens);
-  const std::int64_t cached = std::min(count_of(use.cached_input_tokens), input);
-  const std::int64_t weighted = input - cached + (cached * spec.cached_weight_permille + 999) / 1'000;
+  const auto input = [&] {
+    const std::int64_t all = count_of(use.input_tokens);
+    if (spec.cached_weight_permille == 1'000) return all;
+    const std::int64_t cached = std::min(count_of(use.cached_input_tokens), all);
+    return all - cached + (cached * spec.cached_weight_permille + 999) / 1'000;
+  };
   switch (spec.unit) {
     case LimitUnit::requests: return 1;
-    case LimitUnit::input_tokens: return weighted;
+    case LimitUnit::input_tokens: return input();
     case LimitUnit::output_tokens: return count_of(use.output_tokens);
-    case LimitUnit::total_tokens: return weighted + count_of(use.output_tokens);
+    case LimitUnit::total_tokens: return input() + count_of(use.output_tokens);
     case LimitUnit::cost_nanos: {
       const std::int64_t picos = std::max<std::int64_t>(use.cost_picos.value_or(0), 0);
       return picos / 1'000 + (picos % 1'000 != 0 ? 1 : 0);
@@ -75,6 +78,7 @@ Result<std::unique_ptr<LimitState>> make_limit(const LimitSpec& spec) {
     // Divided once, here: in 128 bits that is as slow as all else of a charge.
     limit->most = static_cast<std::int64_t>(std::min<Ticks>(kMostTicks / limit->interval, kMostAmount));
     limit->units_per_tick = 1.0 / static_cast<double>(limit->interval);
+    while ((limit->burst >> limit->shift) > kMostAmount) ++limit->shift;
   }
   if (spec.kind == LimitKind::budget) {
     auto calendar = BudgetCalendar::make(spec.window);
@@ -92,6 +96,7 @@ void change_rate(LimitState& limit, const LimitState& next, Nanos steady) noexce
   limit.burst = next.burst;
   limit.most = next.most;
   limit.units_per_tick = next.units_per_tick;
+  limit.shift = next.shift;
 }
 
 // A clock that jumps never gives more than a window's amount: back into the window before, its count is still there; back
@@ -178,8 +183,10 @@ LimitLeft left(const LimitState& limit, Nanos steady, WallNanos wall) noexcept {
   l.amount = limit.spec.amount;
   if (limit.spec.kind == LimitKind::rate) {
     const Ticks ahead = std::max<Ticks>(limit.charges.arrival() - ticks(steady), 0);
-    const double units = static_cast<double>(limit.burst - ahead) * limit.units_per_tick;
-    l.remaining = units <= 0 ? 0 : static_cast<std::int64_t>(units + 1e-6);
+    // In 64 bits: 128 become a double by a call that costs as much as a lock.
+    const auto free = static_cast<std::int64_t>(std::max<Ticks>(limit.burst - ahead, 0) >> limit.shift);
+    const double scale = static_cast<double>(std::uint64_t{1} << limit.shift) * limit.units_per_tick;
+    l.remaining = static_cast<std::int64_t>(static_cast<double>(free) * scale + 1e-6);
     l.reset = nanos_up(ahead);
   } else if (limit.spec.kind == LimitKind::budget) {
     l.remaining = std::max<std::int64_t>(limit.spec.amount - limit.current.used, 0);

@@ -47,6 +47,7 @@ struct LimitState {
   Ticks burst = 0;             // of a rate: what may be ahead of now
   std::int64_t most = 0;       // of a rate: units that are charged as such and not as "for ever"
   double units_per_tick = 0;   // of a rate, for reports
+  unsigned shift = 0;          // of a rate: by so many bits fewer, burst is a 64-bit number
   RateCharges charges;         // of a rate
   BudgetCount current;         // of a budget
   BudgetCount previous;        // of a budget: late settlements, and a wall clock that goes back a little
