@@ -1,11 +1,11 @@
-// The set is an immutable root of 1,024 immutable shards; a change copies the shards it touches and the root. A shard is a
-// table of positions and one store of words: about 150 bytes a key.
+// What a set answers, and how it changes; how it lies in memory is in keys_shard.hpp.
 #include "warmroute/usage/keys.hpp"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -19,7 +19,10 @@ namespace warmroute {
 
 namespace {
 
+using usage::KeyCell;
+using usage::KeyDraft;
 using usage::KeyEntry;
+using usage::KeyPlace;
 using usage::KeyRoot;
 using usage::KeyShard;
 using usage::kKeyShards;
@@ -59,95 +62,37 @@ bool hmac_sha256(std::string_view pepper, std::string_view text, Digest& out) {
 
 void fetch_ahead([[maybe_unused]] const KeyEntry& entry) {
 #if defined(__GNUC__)
-  __builtin_prefetch(reinterpret_cast<const char*>(&entry) + 64);
-  __builtin_prefetch(reinterpret_cast<const char*>(&entry) + 128);
+  for (std::ptrdiff_t at = 0; at < 192; at += 64) __builtin_prefetch(reinterpret_cast<const char*>(&entry) + at);
 #endif
 }
 
-const KeyEntry* find_key(const KeyShard* shard, std::uint64_t hash, std::string_view name, bool by_digest) {
-  if (shard == nullptr || shard->table.empty()) return nullptr;
-  const std::size_t mask = shard->table.size() - 1;
-  for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
-    const std::uint64_t cell = shard->table[i];
+// `ahead`: told of each key that may be the one, by its cell, before that key is looked at.
+template <class Ahead>
+const KeyEntry* find_key(const KeyPlace& place, std::uint64_t hash, std::string_view name, bool by_digest,
+                         const Ahead& ahead) {
+  if (place.table == nullptr) return nullptr;
+  for (std::size_t i = hash & place.mask;; i = (i + 1) & place.mask) {
+    const std::uint64_t cell = place.table[i];
     if (cell == 0) return nullptr;
-    if ((cell >> 32) != (hash >> 32)) continue;
-    const KeyEntry& e = shard->at((cell & 0xffff'ffff) - 1);
+    if (!KeyCell::may_be(cell, hash)) continue;
+    const auto& e = *reinterpret_cast<const KeyEntry*>(place.store + KeyCell::word(cell));
     fetch_ahead(e);
+    ahead(cell);
     if (e.hash == hash && e.by_digest == by_digest && e.name() == name) return &e;
   }
 }
 
-// One key on its way into a shard: of a record, or copied from the shard that is replaced.
-struct KeyDraft {
-  std::uint64_t hash = 0;
-  std::string_view name;
-  std::string_view key_id;
-  std::string_view team_id;
-  std::uint64_t version = 0;
-  bool revoked = false;
-  bool by_digest = false;
-  bool seen = false;
-  std::span<const KeyDigest> digests;
+// A secret under one pepper.
+struct KeyedSecret {
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  std::uint64_t version = kNone;
+  Digest bytes{};
 };
 
-KeyDraft draft_of(const KeyEntry& e) {
-  return {e.hash, e.name(), e.key_id(), e.team_id(), e.version, e.revoked, e.by_digest, e.was_seen(), e.digests()};
-}
-
-void append_entry(KeyShard& shard, const KeyDraft& d) {
-  const KeyEntry e{d.hash,
-                   d.version,
-                   static_cast<std::uint8_t>(d.name.size()),
-                   static_cast<std::uint8_t>(d.key_id.size()),
-                   static_cast<std::uint8_t>(d.team_id.size()),
-                   static_cast<std::uint8_t>(d.digests.size()),
-                   d.revoked,
-                   d.by_digest,
-                   static_cast<std::uint8_t>(d.seen)};
-  const std::size_t word = shard.store.size();
-  shard.store.resize(word + e.words());
-  char* to = reinterpret_cast<char*>(shard.store.data() + word);
-  const auto put = [&to](const void* bytes, std::size_t size) {
-    if (size != 0) std::memcpy(to, bytes, size);
-    to += size;
-  };
-  put(&e, sizeof e);
-  put(d.digests.data(), d.digests.size_bytes());
-  for (const std::string_view text : {d.name, d.key_id, d.team_id}) put(text.data(), text.size());
-}
-
-std::shared_ptr<const KeyShard> build_shard(std::span<const KeyDraft> drafts) {
-  auto shard = std::make_shared<KeyShard>();
-  std::size_t words = 0;
-  for (const KeyDraft& d : drafts) {
-    words += (sizeof(KeyEntry) + d.digests.size_bytes() + d.name.size() + d.key_id.size() + d.team_id.size() + 7) / 8;
-  }
-  shard->store.reserve(words);
-  shard->count = drafts.size();
-  std::size_t size = 4;
-  while (size < drafts.size() * 2) size *= 2;
-  shard->table.assign(size, 0);
-  for (const KeyDraft& d : drafts) {
-    std::size_t i = d.hash & (size - 1);
-    while (shard->table[i] != 0) i = (i + 1) & (size - 1);
-    shard->table[i] = (d.hash >> 32) << 32 | (shard->store.size() + 1);
-    append_entry(*shard, d);
-    shard->revoked += d.revoked ? 1 : 0;
-    shard->by_digest += d.by_digest ? 1 : 0;
-  }
-  return shard;
-}
-
-std::size_t shard_bytes(const KeyShard& s) {
-  return sizeof s + (s.table.capacity() + s.store.capacity()) * sizeof(std::uint64_t);
-}
-
-void count_shard(KeyRoot& root, const KeyShard& s, bool add) {
-  const auto change = [add](std::size_t& sum, std::size_t n) { sum = add ? sum + n : sum - n; };
-  change(root.live, s.count - s.revoked);
-  change(root.revoked, s.revoked);
-  change(root.by_digest, s.by_digest);
-  change(root.bytes, shard_bytes(s));
+const std::string* pepper_of(const Peppers& known, std::uint32_t version) {
+  const std::string* pepper = nullptr;
+  for (const auto& [v, text] : known.list) pepper = v == version ? &text : pepper;
+  return pepper;
 }
 
 Error bad_record(std::size_t index, const char* what) {
@@ -186,53 +131,6 @@ Status add_drafts(const KeyRecord& r, std::size_t index, std::vector<KeyDraft>& 
   return {};
 }
 
-bool same_name(const KeyDraft& a, const KeyDraft& b) {
-  return a.hash == b.hash && a.by_digest == b.by_digest && a.name == b.name;
-}
-
-// Drafts of a shard beside what it held. `full`: others go, but for tombstones. returns: false: a key is named twice.
-bool merge_shard(const KeyShard* old, std::vector<KeyDraft>& fresh, bool full) {
-  std::vector<KeyDraft> result;
-  result.reserve(fresh.size() + (old == nullptr ? 0 : old->count));
-  std::vector<std::uint32_t> table(4, 0);
-  while (table.size() < fresh.size() * 2) table.resize(table.size() * 2);
-  const std::size_t mask = table.size() - 1;
-  const auto place = [&](const KeyDraft& d) {
-    std::size_t i = d.hash & mask;
-    while (table[i] != 0 && !same_name(fresh[table[i] - 1], d)) i = (i + 1) & mask;
-    return i;
-  };
-  for (std::uint32_t n = 0; n < fresh.size(); ++n) {
-    const std::size_t i = place(fresh[n]);
-    if (table[i] != 0) return false;
-    table[i] = n + 1;
-  }
-  if (old != nullptr) {
-    for (std::size_t word = 0; word < old->store.size(); word += old->at(word).words()) {
-      const KeyEntry& e = old->at(word);
-      const KeyDraft held = draft_of(e);
-      const std::size_t i = place(held);
-      if (table[i] == 0) {
-        if (!full || e.revoked) result.push_back(held);
-        continue;
-      }
-      KeyDraft& offered = fresh[table[i] - 1];
-      offered.seen = held.seen;
-      if (e.revoked) {  // a tombstone yields to what is newer only, and never if it is for ever
-        const bool newer = offered.version > e.version;
-        if (!newer) offered = held;
-      } else if (!full) {
-        // An older fill, or a revocation of what was issued anew since.
-        const bool older = offered.revoked ? offered.version < e.version : offered.version <= e.version;
-        if (older) offered = held;
-      }
-    }
-  }
-  result.insert(result.end(), fresh.begin(), fresh.end());
-  fresh = std::move(result);
-  return true;
-}
-
 }  // namespace
 
 std::string_view key_verdict_name(KeyVerdict verdict) noexcept {
@@ -261,7 +159,7 @@ struct KeySet::Impl {
 
   Status change(std::uint64_t generation, std::span<const KeyRecord> records, bool full);
   KeyVerdict prove(const KeyEntry& e, std::string_view secret, const Digest* whole_key, WallNanos now,
-                   const Peppers& known) const;
+                   const Peppers& known, KeyedSecret& keyed) const;
 
   std::atomic<std::int64_t> max_age;
   std::atomic<StaleKeys> on_stale;
@@ -282,15 +180,18 @@ Status KeySet::Impl::change(std::uint64_t next_generation, std::span<const KeyRe
   std::vector<std::vector<KeyDraft>> by_shard(kKeyShards);
   for (const KeyDraft& d : drafts) by_shard[shard_of(d.hash)].push_back(d);
   const KeyRoot& old = root.latest();
-  auto next = std::make_unique<KeyRoot>(old);
+  std::size_t words = 0;
+  std::vector<std::size_t> changed;
   for (std::size_t i = 0; i < kKeyShards; ++i) {
     if (by_shard[i].empty() && (!full || !old.shards[i])) continue;
-    if (!merge_shard(old.shards[i].get(), by_shard[i], full))
+    if (!usage::merge_shard(old.shards[i].get(), by_shard[i], full))
       return Error{Code::invalid_argument, "key records: a key is named twice", kNoOffset};
-    if (old.shards[i]) count_shard(*next, *old.shards[i], false);
-    next->shards[i] = build_shard(by_shard[i]);
-    count_shard(*next, *next->shards[i], true);
+    words += KeyShard::words(by_shard[i]);
+    changed.push_back(i);
   }
+  auto next = std::make_unique<KeyRoot>(old);
+  const auto slab = std::make_shared<usage::KeySlab>(words);
+  for (const std::size_t i : changed) next->put(i, std::make_shared<const KeyShard>(slab, by_shard[i]));
   next->generation = next_generation;
   root.publish(std::move(next));
   generation.store(next_generation, std::memory_order_release);
@@ -299,12 +200,10 @@ Status KeySet::Impl::change(std::uint64_t next_generation, std::span<const KeyRe
 
 // All digests that are of a known kind are compared, so that the time tells nothing of which one fits.
 KeyVerdict KeySet::Impl::prove(const KeyEntry& e, std::string_view secret, const Digest* whole_key, WallNanos now,
-                               const Peppers& known) const {
+                               const Peppers& known, KeyedSecret& keyed) const {
   if (e.revoked) return KeyVerdict::revoked;
   Digest plain{};
   bool have_plain = false;
-  Digest keyed{};
-  std::uint64_t keyed_version = ~std::uint64_t{0};
   bool valid = false, early = false, late = false, no_pepper = false;
   for (const KeyDigest& d : e.digests()) {
     const Digest* mine = whole_key;
@@ -313,15 +212,14 @@ KeyVerdict KeySet::Impl::prove(const KeyEntry& e, std::string_view secret, const
       have_plain = true;
       mine = &plain;
     } else if (d.kind == KeyDigestKind::hmac_sha256) {
-      const std::string* pepper = nullptr;
-      for (const auto& [version, text] : known.list) pepper = version == d.pepper_version ? &text : pepper;
+      const std::string* const pepper = pepper_of(known, d.pepper_version);
       if (pepper == nullptr) {
         no_pepper = true;
         continue;
       }
-      if (keyed_version != d.pepper_version && !hmac_sha256(*pepper, secret, keyed)) return KeyVerdict::no_digest;
-      keyed_version = d.pepper_version;
-      mine = &keyed;
+      if (keyed.version != d.pepper_version && !hmac_sha256(*pepper, secret, keyed.bytes)) return KeyVerdict::no_digest;
+      keyed.version = d.pepper_version;
+      mine = &keyed.bytes;
     }
     const bool same = CRYPTO_memcmp(mine->data(), d.bytes.data(), d.bytes.size()) == 0;
     early = early || (same && now < d.not_before);
@@ -417,22 +315,25 @@ KeyVerdict KeySet::check(std::string_view key, UsageTime now, KeyGrant& grant) c
   const KeyRoot& root = impl_->root.read(pin);
   const KeyParts parts = split_key(key);
   const bool shaped = !parts.public_id.empty() && parts.public_id.size() <= kMaxName && !parts.secret.empty();
-  const KeyShard* shard = nullptr;
+  const Peppers& peppers = impl_->peppers.read(pin);
   const KeyEntry* found = nullptr;
+  KeyedSecret keyed;
   if (shaped) {
     const std::uint64_t hash = name_hash(parts.public_id, false);
-    shard = root.shards[shard_of(hash)].get();
-    found = find_key(shard, hash, parts.public_id, false);
+    found = find_key(root.places[shard_of(hash)], hash, parts.public_id, false, [&](std::uint64_t cell) {
+      const unsigned version = KeyCell::pepper(cell);
+      const std::string* const pepper = version == KeyCell::kNoPepper ? nullptr : pepper_of(peppers, version);
+      if (pepper != nullptr && hmac_sha256(*pepper, parts.secret, keyed.bytes)) keyed.version = version;
+    });
   }
   Digest whole{};
   if (found == nullptr && root.by_digest != 0) {
     if (!plain_sha256(key, whole)) return KeyVerdict::no_digest;
     const std::uint64_t hash = name_hash(as_text(whole), true);
-    shard = root.shards[shard_of(hash)].get();
-    found = find_key(shard, hash, as_text(whole), true);
+    found = find_key(root.places[shard_of(hash)], hash, as_text(whole), true, [](std::uint64_t) {});
   }
   if (found == nullptr) return shaped || root.by_digest != 0 ? KeyVerdict::unknown : KeyVerdict::malformed;
-  const KeyVerdict verdict = impl_->prove(*found, parts.secret, &whole, now.wall, impl_->peppers.read(pin));
+  const KeyVerdict verdict = impl_->prove(*found, parts.secret, &whole, now.wall, peppers, keyed);
   if (verdict != KeyVerdict::accepted) return verdict;
   if (!found->was_seen()) {
     if (is_stale && on_stale == StaleKeys::refuse_new) return KeyVerdict::stale_set;

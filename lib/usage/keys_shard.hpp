@@ -1,5 +1,6 @@
 // How a set of keys lies in memory: an immutable root of 1,024 immutable shards; a change copies the shards it touches and the
-// root. A shard is a table of positions and one store of words: about 140 bytes a key. Private to lib.
+// root. A shard is a table of positions and one store of words: about 140 bytes a key. All shards of one change lie in one
+// slab, of huge pages where it is large. Private to lib.
 #pragma once
 
 #include <openssl/crypto.h>
@@ -58,16 +59,88 @@ struct KeyEntry {
 static_assert(std::is_trivially_copyable_v<KeyEntry> && std::is_trivially_copyable_v<KeyDigest>);
 static_assert(sizeof(KeyEntry) % 8 == 0 && sizeof(KeyDigest) % 8 == 0);
 
-struct KeyShard {
-  // Open addressing: the upper half of the hash, position in the store + 1 in the lower one; a power of two, at most half
-  // full.
-  std::vector<std::uint64_t> table;
-  std::vector<std::uint64_t> store;
+// A cell of a shard's table: 28 bits of the hash, which pepper the key's first digest wants, and where the key is.
+// With the pepper at hand the digest is computed while the key's own lines are on their way: of a million keys that is one
+// wait for memory less, the longer one.
+struct KeyCell {
+  static constexpr unsigned kNoPepper = 15;  // another kind of digest, or a version above 14
+  static std::uint64_t make(std::uint64_t hash, unsigned pepper, std::size_t word) {
+    return (hash >> 36) << 36 | std::uint64_t{pepper} << 32 | (word + 1);
+  }
+  static bool may_be(std::uint64_t cell, std::uint64_t hash) { return cell >> 36 == hash >> 36; }
+  static unsigned pepper(std::uint64_t cell) { return static_cast<unsigned>(cell >> 32) & 15; }
+  static std::size_t word(std::uint64_t cell) { return static_cast<std::size_t>(cell & 0xffff'ffff) - 1; }
+};
+
+// Memory of the shards of one change. Of a million keys the look-up is what memory makes of it: with pages of 4 KiB each line
+// that is not in a cache costs a walk through the page tables beside it, in a virtual machine through two.
+class KeySlab {
+ public:
+  explicit KeySlab(std::size_t words);
+  KeySlab(const KeySlab&) = delete;
+  KeySlab& operator=(const KeySlab&) = delete;
+  ~KeySlab();
+
+  // The next words, zero. Together no more than there are.
+  std::span<std::uint64_t> take(std::size_t words) noexcept;
+  // Nobody reads these any more: the system gets their pages.
+  void drop(std::span<const std::uint64_t> words) const noexcept;
+
+ private:
+  std::unique_ptr<std::uint64_t[]> small_;
+  void* mapped_ = nullptr;
+  std::size_t mapped_bytes_ = 0;
+  std::uint64_t* next_ = nullptr;
+};
+
+// One key on its way into a shard: of a record, or copied from the shard that is replaced.
+struct KeyDraft {
+  std::uint64_t hash = 0;
+  std::string_view name;
+  std::string_view key_id;
+  std::string_view team_id;
+  std::uint64_t version = 0;
+  bool revoked = false;
+  bool by_digest = false;
+  bool seen = false;
+  std::span<const KeyDigest> digests;
+};
+
+class KeyShard {
+ public:
+  // The words that a shard of these needs.
+  static std::size_t words(std::span<const KeyDraft> drafts) noexcept;
+  KeyShard(std::shared_ptr<KeySlab> slab, std::span<const KeyDraft> drafts);
+  KeyShard(const KeyShard&) = delete;
+  KeyShard& operator=(const KeyShard&) = delete;
+  ~KeyShard() { slab_->drop(all_); }
+
+  // Open addressing in a power of two, at most half full; 0: nothing there.
+  [[nodiscard]] std::span<const std::uint64_t> table() const noexcept { return all_.first(table_size_); }
+  [[nodiscard]] std::span<const std::uint64_t> store() const noexcept { return all_.subspan(table_size_); }
+  [[nodiscard]] const KeyEntry& at(std::size_t word) const noexcept {
+    return *reinterpret_cast<const KeyEntry*>(store().data() + word);
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return sizeof *this + all_.size_bytes(); }
+
   std::size_t count = 0;
   std::size_t revoked = 0;
   std::size_t by_digest = 0;
 
-  const KeyEntry& at(std::size_t word) const { return *reinterpret_cast<const KeyEntry*>(store.data() + word); }
+ private:
+  std::shared_ptr<KeySlab> slab_;
+  std::span<std::uint64_t> all_;
+  std::size_t table_size_ = 0;
+};
+
+// Drafts of a shard beside what it held. `full`: others go, but for tombstones. returns: false: a key is named twice.
+bool merge_shard(const KeyShard* old, std::vector<KeyDraft>& fresh, bool full);
+
+// What a look-up needs of a shard, side by side.
+struct KeyPlace {
+  const std::uint64_t* table = nullptr;  // nullptr: no keys
+  const std::uint64_t* store = nullptr;
+  std::size_t mask = 0;
 };
 
 struct KeyRoot {
@@ -76,7 +149,10 @@ struct KeyRoot {
   std::size_t revoked = 0;
   std::size_t by_digest = 0;
   std::size_t bytes = 0;
+  std::array<KeyPlace, kKeyShards> places;
   std::array<std::shared_ptr<const KeyShard>, kKeyShards> shards;
+
+  void put(std::size_t i, std::shared_ptr<const KeyShard> shard);
 };
 
 struct Peppers {
