@@ -30,17 +30,23 @@ std::uint64_t get_fixed(const char* from, int bytes) {
   return v;
 }
 
-void put_varint(std::string& out, std::uint64_t v) {
-  for (; v >= 0x80; v >>= 7) out += static_cast<char>(v | 0x80);
-  out += static_cast<char>(v);
-}
-void put_signed(std::string& out, std::int64_t v) {
-  put_varint(out, static_cast<std::uint64_t>(v) << 1 ^ static_cast<std::uint64_t>(v >> 63));
-}
-void put_text(std::string& out, std::string_view text) {
-  put_varint(out, text.size());
-  out += text;
-}
+// Writes into room that was made for the largest record of its text: asking a string for each byte's costs more than the
+// bytes.
+struct Writer {
+  char* to;
+
+  void byte(std::uint64_t v) { *to++ = static_cast<char>(v); }
+  void varint(std::uint64_t v) {
+    for (; v >= 0x80; v >>= 7) byte(v | 0x80);
+    byte(v);
+  }
+  void sign(std::int64_t v) { varint(static_cast<std::uint64_t>(v) << 1 ^ static_cast<std::uint64_t>(v >> 63)); }
+  void text(std::string_view text) {
+    varint(text.size());
+    if (!text.empty()) std::memcpy(to, text.data(), text.size());
+    to += text.size();
+  }
+};
 
 // Reads what is left; once anything is wrong, everything is 0 and `ok` false.
 struct Bytes {
@@ -84,6 +90,9 @@ constexpr std::string_view UsageEvent::*kTexts[] = {&UsageEvent::operation_id,  
                                                     &UsageEvent::replica_id,     &UsageEvent::class_id,
                                                     &UsageEvent::finish_reason,  &UsageEvent::service_tier,
                                                     &UsageEvent::price_key,      &UsageEvent::price_table_version};
+
+// Numbers of a record, each of 10 bytes at most: its own, the sizes of its texts, counts, the bill's.
+constexpr std::size_t kMostNumbers = 16 + std::size(kTexts) + kUsageFieldCount + 4 * kPriceMeterCount;
 
 }  // namespace
 
@@ -177,33 +186,35 @@ bool append_record(std::string& out, JournalKind kind, std::uint64_t number, con
   for (const auto field : kTexts) text += (e.*field).size();
   if (text > kMaxEventText || e.bill.size() > kPriceMeterCount) return false;
   const std::size_t start = out.size();
-  out.append(kRecordHeader, '\0');
-  out += static_cast<char>(kind);
-  put_varint(out, number);
-  put_varint(out, e.attempt);
-  put_signed(out, e.start_time.value);
-  put_signed(out, e.end_time.value);
-  put_varint(out, (e.complete ? 1u : 0u) | (e.error ? 2u : 0u) | (e.cost_picos ? 4u : 0u));
-  put_varint(out, static_cast<std::uint64_t>(e.source));
-  put_varint(out, e.anomalies.bits);
-  put_varint(out, static_cast<std::uint64_t>(e.cost_source));
-  if (e.cost_picos) put_signed(out, *e.cost_picos);
-  for (const auto field : kTexts) put_text(out, e.*field);
+  out.resize(start + kRecordHeader + kMostNumbers * 10 + text);
+  Writer w{out.data() + start + kRecordHeader};
+  w.byte(static_cast<std::uint8_t>(kind));
+  w.varint(number);
+  w.varint(e.attempt);
+  w.sign(e.start_time.value);
+  w.sign(e.end_time.value);
+  w.varint((e.complete ? 1u : 0u) | (e.error ? 2u : 0u) | (e.cost_picos ? 4u : 0u));
+  w.varint(static_cast<std::uint64_t>(e.source));
+  w.varint(e.anomalies.bits);
+  w.varint(static_cast<std::uint64_t>(e.cost_source));
+  if (e.cost_picos) w.sign(*e.cost_picos);
+  for (const auto field : kTexts) w.text(e.*field);
   std::uint64_t known = e.usage.reported_cost_picos ? std::uint64_t{1} << kUsageFieldCount : 0;
   for (std::size_t i = 0; i < kUsageFieldCount; ++i)
     known |= static_cast<std::uint64_t>((e.usage.*kUsageFields[i].count).has_value()) << i;
-  put_varint(out, known);
+  w.varint(known);
   for (const UsageField& field : kUsageFields) {
-    if (e.usage.*field.count) put_signed(out, *(e.usage.*field.count));
+    if (e.usage.*field.count) w.sign(*(e.usage.*field.count));
   }
-  if (e.usage.reported_cost_picos) put_signed(out, *e.usage.reported_cost_picos);
-  put_varint(out, e.bill.size());
+  if (e.usage.reported_cost_picos) w.sign(*e.usage.reported_cost_picos);
+  w.varint(e.bill.size());
   for (const CostLine& line : e.bill) {
-    put_varint(out, static_cast<std::uint64_t>(line.meter));
-    put_signed(out, line.quantity);
-    put_signed(out, line.rate_femtos);
-    put_signed(out, line.cost_picos);
+    w.varint(static_cast<std::uint64_t>(line.meter));
+    w.sign(line.quantity);
+    w.sign(line.rate_femtos);
+    w.sign(line.cost_picos);
   }
+  out.resize(static_cast<std::size_t>(w.to - out.data()));
   finish_record(out, start);
   return true;
 }
