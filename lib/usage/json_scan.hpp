@@ -68,14 +68,46 @@ inline std::size_t common_prefix(const char* a, const char* b, std::size_t n) no
   return i;
 }
 
+/// returns: the closing quote of a string, from somewhere inside it; end where it has none. `escaped`: the byte at p, and then
+/// the one at end, belongs to a backslash before it. Text is full of escapes: those of one block cost no further look at it.
+inline const char* find_closing_quote(const char* p, const char* end, bool& escaped) noexcept {
+  if (p != end && escaped) {
+    escaped = false;
+    ++p;
+  }
+#if defined(__SSE2__)
+  while (end - p >= 16) {
+    const __m128i block = scan::load(p);
+    unsigned quotes = scan::bits(scan::is(block, '"'));
+    unsigned slashes = scan::bits(scan::is(block, '\\'));
+    std::ptrdiff_t step = 16;
+    while ((quotes | slashes) != 0) {
+      const int at = __builtin_ctz(quotes | slashes);
+      if ((quotes >> at & 1) != 0) return p + at;
+      quotes &= ~0U << (at + 2);
+      slashes &= ~0U << (at + 2);
+      step = at == 15 ? 17 : 16;
+    }
+    if (step > end - p) {
+      escaped = true;
+      return end;
+    }
+    p += step;
+  }
+#endif
+  for (; p != end && *p != '"'; ++p) {
+    if (*p == '\\' && ++p == end) {
+      escaped = true;
+      return end;
+    }
+  }
+  return p;
+}
+
 /// returns: the closing quote of a string whose inside begins at p; end where it has none.
 inline const char* find_string_end(const char* p, const char* end) noexcept {
-  for (;;) {
-    p = find_quote(p, end);
-    if (p == end || *p == '"') return p;
-    if (end - p < 2) return end;
-    p += 2;
-  }
+  bool escaped = false;
+  return find_closing_quote(p, end, escaped);
 }
 
 inline bool is_number_byte(char c) noexcept {

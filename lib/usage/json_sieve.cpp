@@ -148,20 +148,8 @@ void JsonSieve::string_value() noexcept {
 
 const char* JsonSieve::skip_string(const char* p, const char* const end) noexcept {
   const char* const begin = p;
-  if (escaped_) {
-    escaped_ = false;
-    ++p;
-  }
-  for (;;) {
-    p = find_quote(p, end);
-    if (p == end) return p;
-    if (*p == '"') break;
-    if (end - p < 2) {
-      escaped_ = true;
-      return end;
-    }
-    p += 2;
-  }
+  p = find_closing_quote(p, end, escaped_);
+  if (p == end) return p;
   if (shape_ != nullptr) shape_->string_hole(begin, p);
   value_done();
   return p + 1;
@@ -169,20 +157,7 @@ const char* JsonSieve::skip_string(const char* p, const char* const end) noexcep
 
 const char* JsonSieve::text_string(const char* p, const char* const end) noexcept {
   const char* const begin = p;
-  if (escaped_) {
-    escaped_ = false;
-    ++p;
-  }
-  for (;;) {
-    p = find_quote(p, end);
-    if (p == end || *p == '"') break;
-    if (end - p < 2) {
-      escaped_ = true;
-      p = end;
-      break;
-    }
-    p += 2;
-  }
+  p = find_closing_quote(p, end, escaped_);
   text_->append({begin, static_cast<std::size_t>(p - begin)});
   if (p == end) return p;
   text_->unescape();
@@ -230,15 +205,9 @@ void JsonSieve::token_done(std::string_view token) noexcept {
 const char* JsonSieve::skip_nested(const char* p, const char* const end) noexcept {
   while (p != end) {
     if (nested_string_) {
-      if (escaped_) {
-        escaped_ = false;
-        ++p;
-        continue;
-      }
-      p = find_quote(p, end);
+      p = find_closing_quote(p, end, escaped_);
       if (p == end) return p;
-      escaped_ = *p == '\\';
-      nested_string_ = escaped_;
+      nested_string_ = false;
       ++p;
       continue;
     }
