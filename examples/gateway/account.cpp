@@ -41,7 +41,7 @@ std::optional<Refusal> Account::identify(std::string_view key) {
   return refusal;
 }
 
-std::optional<Refusal> Account::admit(const Request& request) {
+std::optional<Refusal> Account::admit(const Request& request, std::string_view body) {
   if (admitted_ || !books_.counts() || !target_.counted) return std::nullopt;
   admitted_ = true;
   asked_model_ = request.model.substr(0, kMostNameBytes);
@@ -50,13 +50,14 @@ std::optional<Refusal> Account::admit(const Request& request) {
   prompt_bytes_ = request.prompt_bytes;
   prices_ = books_.prices().get();
   operation_ = books_.next_operation();
+  if (request.class_id != 0) class_ = std::to_string(request.class_id);
+  tier_ = requested_tier(body).substr(0, kMostNameBytes);
   meter_options_.api = target_.answer;
+  meter_options_.requested_tier = tier_;
   const UsageCount output = target_.answer == AnswerApi::embeddings ? UsageCount{0} : known(request.max_output_tokens);
   estimate_ =
       books_.estimator(model_).estimate(std::max<std::int64_t>(0, prompt_bytes_), known(request.input_tokens), output);
-  UsageReport report;
-  report.usage.input_tokens = estimate_.input_tokens;
-  report.usage.output_tokens = estimate_.output_tokens;
+  const UsageReport report = estimated();
   const auto scopes = books_.scopes(grant_.key_id, grant_.team_id, model_);
   LimitDecision decision;
   if (scopes) {
@@ -68,6 +69,7 @@ std::optional<Refusal> Account::admit(const Request& request) {
   outcomes[static_cast<std::size_t>(decision.outcome) % outcomes.size()].fetch_add(1, std::memory_order_relaxed);
   if (decision.shadow_denied) books_.counters().shadow_denied.fetch_add(1, std::memory_order_relaxed);
   ticket_ = decision.ticket;
+  may_stop_ = decision.may_stop;
   headers_ = limit_headers(decision);
   return denied(decision);
 }
@@ -109,16 +111,14 @@ std::optional<Refusal> Account::denied(const LimitDecision& decision) const {
 Status Account::begin(std::string_view replica, const MeterProfile& profile) {
   meter_options_.profile = profile;
   meter_.reset(meter_options_);
-  charged_events_ = 0;
+  charged_revision_ = 0;
   if (!admitted_ || open_) return {};
   replica_ = replica;
   began_ = usage_now().wall;
   open_ = true;
   Journal* const journal = books_.journal();
   if (journal == nullptr) return {};
-  UsageReport guess;
-  guess.usage.input_tokens = estimate_.input_tokens;
-  guess.usage.output_tokens = estimate_.output_tokens;
+  const UsageReport guess = estimated();
   const Cost cost = cost_of(guess);
   UsageEvent estimate = event();
   estimate.usage = guess.usage;
@@ -138,10 +138,10 @@ Status Account::begin(std::string_view replica, const MeterProfile& profile) {
 
 Account::Fed Account::feed(std::string_view bytes) {
   Fed fed{meter_.feed(bytes), false};
-  if (!open_ || ticket_ == kNoLimitTicket || !stream_) return fed;
+  if (!open_ || !may_stop_ || ticket_ == kNoLimitTicket || !stream_) return fed;
+  if (meter_.revision() == charged_revision_) return fed;
+  charged_revision_ = meter_.revision();
   UsageReport report = meter_.report();
-  if (report.output_events == charged_events_) return fed;
-  charged_events_ = report.output_events;
   (void)estimate_missing(report, {estimate_.input_tokens, report.output_events});
   const LimitProgress progress = books_.limits().progress(ticket_, use_of(report.usage, cost_of(report)), usage_now());
   fed.stop = progress == LimitProgress::stop && !report.complete;
@@ -223,6 +223,15 @@ void Account::close() {
   if (ticket_ != kNoLimitTicket) (void)books_.limits().release(std::exchange(ticket_, kNoLimitTicket), usage_now());
 }
 
+/// returns: what the request may use, at the price of the tier that it asked for.
+UsageReport Account::estimated() const {
+  UsageReport report;
+  report.usage.input_tokens = estimate_.input_tokens;
+  report.usage.output_tokens = estimate_.output_tokens;
+  report.service_tier = tier_;
+  return report;
+}
+
 UsageEvent Account::event() const {
   UsageEvent event;
   event.operation_id = operation_;
@@ -234,6 +243,8 @@ UsageEvent Account::event() const {
   event.operation = target_.operation;
   event.request_model = asked_model_;
   event.replica_id = replica_;
+  event.class_id = class_;
+  event.service_tier = tier_;
   return event;
 }
 

@@ -35,9 +35,10 @@ class Account {
 
   /// Whose key it is. returns: 401, or 503 where it is our fault.
   std::optional<Refusal> identify(std::string_view key);
-  /// Estimates and reserves, once: further calls do nothing. `request`: as the router will see it.
+  /// Estimates and reserves, once: further calls do nothing. `request`: as the router will see it; `body`: as the
+  /// client sent it.
   /// returns: 400, 402 or 403, 429, 503.
-  std::optional<Refusal> admit(const Request& request);
+  std::optional<Refusal> admit(const Request& request, std::string_view body);
   /// Before an attempt leaves. errors: io: the journal takes no record and the policy is to refuse.
   Status begin(std::string_view replica, const MeterProfile& profile);
 
@@ -57,7 +58,7 @@ class Account {
   [[nodiscard]] const Meter& meter() const noexcept { return meter_; }
   /// The body ended. Before end(Ending::answered) where it did.
   void body_ended() { meter_.finish(); }
-  [[nodiscard]] bool has_last_word() const { return meter_.report().complete; }
+  [[nodiscard]] bool has_last_word() const { return meter_.complete(); }
   [[nodiscard]] const Headers& headers() const noexcept { return headers_; }          ///< x-ratelimit-*
   [[nodiscard]] const std::string& operation() const noexcept { return operation_; }  ///< empty: not counted
   [[nodiscard]] const KeyGrant& grant() const noexcept { return grant_; }
@@ -65,6 +66,7 @@ class Account {
 
  private:
   UsageEvent event() const;
+  UsageReport estimated() const;
   UsageReport settled_report(Ending how) const;
   Cost cost_of(const UsageReport& report) const;
   std::optional<Refusal> denied(const LimitDecision& decision) const;
@@ -72,7 +74,7 @@ class Account {
   Accounting& books_;
   const Target& target_;
   KeyGrant grant_;
-  std::string operation_, model_, asked_model_, replica_;
+  std::string operation_, model_, asked_model_, replica_, class_, tier_;
   Headers headers_;
   std::shared_ptr<const PriceTable> prices_;  // of the request, to its end
   TokenEstimate estimate_;
@@ -84,7 +86,8 @@ class Account {
   bool admitted_ = false;
   bool open_ = false;  // an attempt is under way
   bool stream_ = false;
-  std::int64_t charged_events_ = 0;
+  bool may_stop_ = false;  // a budget that may end the answer is among the limits
+  std::uint64_t charged_revision_ = 0;
   MeterOptions meter_options_{};
   Meter meter_;
 };

@@ -15,7 +15,7 @@ constexpr std::string_view kAnyModel = "*";
 
 LimitOptions limit_options(Nanos max_request) {
   LimitOptions options;
-  options.lease = max_request + seconds(60);  // renewed by every piece of an answer; ended by the guard long before
+  options.lease = max_request + seconds(60);  // longer than any request; ended by the guard long before
   return options;
 }
 

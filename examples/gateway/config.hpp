@@ -44,7 +44,8 @@ struct Config {
   double time_scale = 1;   ///< how much faster than its profile the hardware runs; simulated model servers do that
   std::chrono::milliseconds poll{0};  ///< between looks at a model server's metrics page; 0: never
   std::string engine;                 ///< of all replicas that name none; empty = found out from the page
-  Policy policy;
+  /// Teams share what the model servers share among them, who are told no salt: `salt` or `pool` is for deployments that know.
+  Policy policy{.isolation = Isolation::none};
   std::vector<ReplicaConfig> replicas;
   UsageConfig usage;  ///< keys, limits, prices, journal
 

@@ -75,7 +75,9 @@ std::optional<Refusal> Exchange::decide(bool book, Decision& decision) {
   Shared& shared = worker_.shared;
   Request request;
   if (target_.body) {
-    const auto body = worker_.parser.parse(*target_.body, request_.body(), shared.body_options());
+    RequestBodyOptions options = shared.body_options();
+    options.tenant = account_.grant().team_id;  // which tenants share what is cached is the policy's to say
+    const auto body = worker_.parser.parse(*target_.body, request_.body(), options);
     if (!body) {
       const Error& bad = body.error();
       const std::string where = bad.offset == kNoOffset ? "" : " (byte " + std::to_string(bad.offset) + ")";
@@ -85,6 +87,7 @@ std::optional<Refusal> Exchange::decide(bool book, Decision& decision) {
     request = body->request();
   } else {
     request.model = target_.model;
+    request.tenant = account_.grant().team_id;
     request.prompt_bytes = static_cast<std::int64_t>(request_.body().size());
     request.stream = target_.stream;
   }
@@ -106,7 +109,7 @@ std::optional<Refusal> Exchange::decide(bool book, Decision& decision) {
 /// Before the first attempt: reserves what the request may use, and asks a stream for its usage.
 std::optional<Refusal> Exchange::enter(const Request& request) {
   if (std::exchange(entered_, true)) return std::nullopt;
-  if (auto refusal = account_.admit(request)) return refusal;
+  if (auto refusal = account_.admit(request, request_.body())) return refusal;
   const bool can = target_.body == BodyApi::chat || target_.body == BodyApi::completions;
   if (!can || !stream_wanted_ || !worker_.shared.books.config().asks_for_usage()) return std::nullopt;
   const auto ask = ask_for_usage(request_.body());

@@ -41,7 +41,7 @@ void Answer::set(ShortText& text, std::string_view value) noexcept {
 }
 
 void Answer::take(const AnswerEvent& event, bool whole) noexcept {
-  anomalies_.bits |= event.anomalies.bits;
+  flag(event.anomalies);
   if (event.text(Slot::object) == "list") set(list_, true);
   take_counts(event);
   if (event.iterations.said) take_iterations(event.iterations);

@@ -54,12 +54,17 @@ class Answer {
   void take(const AnswerEvent& event, bool whole = true) noexcept;
   void done() noexcept { set(done_, true); }  ///< [DONE]
   void failed() noexcept { set(error_, true); }
-  void flag(UsageAnomaly anomaly) noexcept { anomalies_.add(anomaly); }
+  void flag(UsageAnomaly anomaly) noexcept {
+    UsageAnomalies one;
+    one.add(anomaly);
+    flag(one);
+  }
   void plain_whole() noexcept { set(plain_whole_, true); }  ///< no stream, and all of it has come
 
   /// returns: a number that changes whenever what was said changes.
   [[nodiscard]] std::uint64_t revision() const noexcept { return revision_; }
   [[nodiscard]] UsageReport report() const noexcept;
+  [[nodiscard]] bool complete() const noexcept;
 
  private:
   static constexpr std::int64_t kMostChoices = 1'024;
@@ -70,13 +75,16 @@ class Answer {
     flag = value;
   }
   void set(ShortText& text, std::string_view value) noexcept;
+  void flag(UsageAnomalies more) noexcept {
+    if ((anomalies_.bits | more.bits) != anomalies_.bits) revision_ += 1;
+    anomalies_.bits |= more.bits;
+  }
   void take_counts(const AnswerEvent& event) noexcept;
   void take_iterations(const Iterations& iterations) noexcept;
   void take_choices(const AnswerEvent& event) noexcept;
   void take_type(const AnswerEvent& event) noexcept;
   [[nodiscard]] Dialect dialect_of(const AnswerEvent& event) const noexcept;
   [[nodiscard]] bool has_counts() const noexcept;
-  [[nodiscard]] bool complete() const noexcept;
 
   AnswerApi api_ = AnswerApi::automatic;
   MeterProfile profile_{};

@@ -60,6 +60,11 @@ class AnswerStream : SseSink, AwsSink {
   void finish() noexcept;
 
   [[nodiscard]] UsageReport report() const noexcept;
+  [[nodiscard]] bool complete() const noexcept { return answer_.complete(); }
+  // Both only rise.
+  [[nodiscard]] std::uint64_t revision() const noexcept {
+    return answer_.revision() + static_cast<std::uint64_t>(output_events_);
+  }
   [[nodiscard]] std::optional<std::uint64_t> first_token_end() const noexcept { return first_end_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return fed_; }
   [[nodiscard]] Framing framing() const noexcept { return framing_; }

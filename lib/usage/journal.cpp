@@ -107,6 +107,7 @@ struct Journal::Impl {
   Status scan(std::uint64_t n, std::string_view bytes, bool last);
   Status new_segment(std::uint64_t n);
   bool append(std::string_view record);
+  Error append_error() const;
   Status finish(std::unique_lock<std::mutex>& lock, std::uint64_t number, JournalKind kind, const UsageEvent& event);
   void flush_held();
   void forget(std::uint64_t number);
@@ -132,6 +133,7 @@ struct Journal::Impl {
   absl::flat_hash_map<std::uint64_t, JournalOpen> open;
   std::deque<usage::HeldEnd> held;
   JournalCursor cursor;
+  int append_errno = 0;  // of the append that failed last; 0: max_bytes
   std::string scratch;
   JournalStatistics stats;
 };
@@ -247,18 +249,20 @@ Status Journal::Impl::new_segment(std::uint64_t n) {
 
 // returns: false: the disk is full or fails; nothing is left of the record. threads: under `mutex`.
 bool Journal::Impl::append(std::string_view record) {
-  const auto fails = [this] {
+  const auto fails = [this](int why) {
+    append_errno = why;
     stats.full = true;
     return false;
   };
-  if (options.max_bytes != 0 && stats.bytes + record.size() > options.max_bytes) return fails();
+  if (options.max_bytes != 0 && stats.bytes + record.size() > options.max_bytes) return fails(0);
   if (offset + record.size() > options.segment_bytes && offset > usage::kSegmentHeader) {
-    if (!new_segment(segment + 1)) return fails();
+    if (!new_segment(segment + 1)) return fails(errno);
   }
   if (!write_all(file->fd, record, offset)) {
+    const int why = errno;
     // A part may be there. Cut it, or the next record would stand behind rubbish; where even that fails, in a new segment.
     if (ftruncate(file->fd, static_cast<off_t>(offset)) != 0) static_cast<void>(new_segment(segment + 1));
-    return fails();
+    return fails(why);
   }
   offset += record.size();
   segments[segment].bytes = offset;
@@ -266,6 +270,11 @@ bool Journal::Impl::append(std::string_view record) {
   appended += record.size();
   stats.full = false;
   return true;
+}
+
+Error Journal::Impl::append_error() const {
+  const std::string why = append_errno == 0 ? "its max_bytes are reached" : std::strerror(append_errno);
+  return Error{Code::io, "journal: cannot append to " + directory + ": " + why, kNoOffset};
 }
 
 void Journal::Impl::flush_held() {
@@ -350,7 +359,7 @@ Result<std::uint64_t> Journal::begin(const UsageEvent& estimate) {
     return Error{Code::invalid_argument, "journal: an event holds 64 KiB of text at most", kNoOffset};
   j.flush_held();
   if (!j.append(j.scratch)) {
-    if (j.options.on_full == JournalFull::refuse) return journal_error("append to", j.directory);
+    if (j.options.on_full == JournalFull::refuse) return j.append_error();
     ++j.stats.unbilled;
     return std::uint64_t{0};
   }
@@ -386,7 +395,7 @@ Status Journal::Impl::finish(std::unique_lock<std::mutex>& lock, std::uint64_t n
   } else {
     ++stats.lost_ends;
   }
-  return journal_error("append to", directory);
+  return append_error();
 }
 
 Status Journal::end(std::uint64_t number, const UsageEvent& event) {
@@ -404,7 +413,7 @@ Status Journal::withdraw(std::uint64_t number) {
 Status Journal::sync() {
   std::unique_lock lock(impl_->mutex);
   impl_->flush_held();
-  if (!impl_->held.empty()) return journal_error("append to", impl_->directory);
+  if (!impl_->held.empty()) return impl_->append_error();
   return impl_->after_append(lock, true);
 }
 

@@ -380,6 +380,7 @@ LimitDecision Limits::Impl::reserve(std::span<const ScopeId> scopes, const Limit
     for (std::size_t i = 0; i < q.limit_count; ++i) {
       LimitState& limit = *q.limits[i];
       if (fits) charges[i] = usage::charge(limit, q.amounts[i], Nanos{limit.scope->latest_steady});
+      d.may_stop = d.may_stop || limit.spec.hard_stop;
       note_left(d, limit, now);
     }
     if (!fits) return d;

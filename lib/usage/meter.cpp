@@ -18,6 +18,8 @@ void Meter::reset(const MeterOptions& options) noexcept { impl_->reset(options);
 bool Meter::feed(std::string_view bytes) noexcept { return impl_->feed(bytes); }
 void Meter::finish() noexcept { impl_->finish(); }
 UsageReport Meter::report() const noexcept { return impl_->report(); }
+bool Meter::complete() const noexcept { return impl_->complete(); }
+std::uint64_t Meter::revision() const noexcept { return impl_->revision(); }
 std::optional<std::uint64_t> Meter::first_token_end() const noexcept { return impl_->first_token_end(); }
 std::uint64_t Meter::bytes() const noexcept { return impl_->bytes(); }
 bool Meter::is_stream() const noexcept {

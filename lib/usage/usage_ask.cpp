@@ -166,6 +166,29 @@ Result<UsageAsk> ask_for_usage(std::string_view body) {
   return ask;
 }
 
+std::string_view requested_tier(std::string_view body) noexcept {
+  // Most bodies do not have the member, and few texts speak of it.
+  if (body.find("ervice_tier\"") == std::string_view::npos && body.find("erviceTier\"") == std::string_view::npos)
+    return {};
+  const auto word = [](std::string_view value) -> std::string_view {
+    const bool plain = value.size() > 2 && value.front() == '"' && value.find('\\') == std::string_view::npos;
+    return plain ? value.substr(1, value.size() - 2) : std::string_view{};
+  };
+  std::string_view tier;
+  MemberWalk walk(body, body.substr(0, 3) == "\xEF\xBB\xBF" ? 3 : 0);
+  if (!walk.open()) return {};
+  while (walk.next()) {
+    if (walk.name() == "service_tier") tier = word(walk.value());
+    if (walk.name() != "serviceTier" || walk.value().front() != '{') continue;
+    MemberWalk inner(body, walk.value_at());
+    if (!inner.open()) return {};
+    while (inner.next()) {
+      if (inner.name() == "type") tier = word(inner.value());
+    }
+  }
+  return walk.failed() ? std::string_view{} : tier;
+}
+
 std::string spliced(std::string_view body, const BodySplice& splice) {
   std::string out;
   out.reserve(body.size() - splice.removed + splice.inserted.size());

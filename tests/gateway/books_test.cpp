@@ -435,38 +435,6 @@ TEST(GatewayBooks, AStopIsToldInTheWordsOfTheApi) {
   EXPECT_EQ(usage_of(rig.port(), "", "\"total\"", "input_tokens"), 9);
 }
 
-// 16 threads of clients against one budget: what is used is never more than what it allows, and nothing stays reserved.
-TEST(GatewayBooks, ManyClientsShareABudgetWithoutOvershooting) {
-  FakeServer server([](FakeCall& c) {
-    c.answer(200, R"({"choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":1,"completion_tokens":5}})");
-  });
-  Books books;
-  for (int i = 0; i < 16; ++i) books.add_key("k" + std::to_string(i), "blue");
-  LimitSpec budget = monthly_budget(500);
-  budget.unit = LimitUnit::output_tokens;
-  books.limit("team", "blue", budget);
-  books.publish();
-  auto config = books.config({server.port()});
-  config.threads = 4;
-  Rig rig(std::move(config));
-  std::atomic<int> served{0}, denied{0}, other{0};
-  std::vector<std::thread> clients;
-  for (int i = 0; i < 16; ++i) {
-    clients.emplace_back([&, i] {
-      for (int n = 0; n < 12; ++n) {
-        const unsigned status = chat_as(rig, "k" + std::to_string(i), ask("x", 5)).status;
-        (status == 200 ? served : status == 402 ? denied : other) += 1;
-      }
-    });
-  }
-  for (auto& client : clients) client.join();
-  EXPECT_EQ(served.load(), 100) << "5 tokens each, 500 in all";
-  EXPECT_EQ(denied.load(), 92);
-  EXPECT_EQ(other.load(), 0);
-  EXPECT_EQ(usage_of(rig.port(), "?by=team", "\"team\":\"blue\"", "output_tokens"), 500);
-  EXPECT_BOOKS_CLOSED(rig);
-}
-
 TEST(GatewayBooks, AJournalThatTakesNothingRefusesOrServesLoudly) {
   for (const JournalFull policy : {JournalFull::refuse, JournalFull::serve_unbilled}) {
     FakeServer server(kServed);

@@ -288,6 +288,9 @@ TEST_F(JournalTest, AFullDiskFollowsThePolicyAndLosesNoEnd) {
       const auto n = j.begin(event("op", i));
       if (!n || *n == 0) {
         EXPECT_EQ(n.code(), policy == JournalFull::refuse ? Code::io : Code::ok);
+        if (!n) {
+          EXPECT_NE(n.error().message.find("its max_bytes are reached"), std::string::npos) << n.error().message;
+        }
         break;
       }
       numbers.push_back(*n);

@@ -221,5 +221,19 @@ TEST(HangupDrain, ReadsOnWithinItsLimits) {
   EXPECT_EQ(drain.deadline(), seconds(11));
 }
 
+TEST(RequestedTier, IsFoundAtTheOutermostLevelOnly) {
+  EXPECT_EQ(requested_tier(R"({"model":"m","service_tier":"flex","messages":[]})"), "flex");
+  EXPECT_EQ(requested_tier("\xEF\xBB\xBF { \"a\" : [1, {\"service_tier\":\"no\"}] , \"service_tier\" : \"priority\" }"),
+            "priority");
+  EXPECT_EQ(requested_tier(R"({"messages":[{"content":"\"service_tier\":\"flex\""}],"metadata":{"service_tier":"x"}})"),
+            "");
+  EXPECT_EQ(requested_tier(R"({"service_tier":"auto","service_tier":"default"})"), "default");
+  EXPECT_EQ(requested_tier(R"({"serviceTier":{"type":"priority"},"messages":[]})"), "priority");
+  EXPECT_EQ(requested_tier(R"({"serviceTier":{},"x":{"type":"no"}})"), "");
+  for (const char* none : {R"({"service_tier":null})", R"({"service_tier":7})", R"({"service_tier":""})",
+                           R"({"service_tier":"a\nb"})", R"({"service_tier":"flex")", R"(["service_tier"])", ""})
+    EXPECT_EQ(requested_tier(none), "") << none;
+}
+
 }  // namespace
 }  // namespace warmroute

@@ -126,5 +126,34 @@ TEST_F(UsageCases, ThatAreCutOffAreOnlyCompleteWithTheirLastCounts) {
   }
 }
 
+// Whoever follows a stream asks for the report only when there is a new one.
+TEST_F(UsageCases, HaveTheSameReportAsLongAsTheirRevisionIs) {
+  for (const UsageCase& c : cases()) {
+    Meter meter(options_of(c));
+    std::uint64_t revision = meter.revision();
+    UsageReport before = meter.report();
+    const auto look = [&](std::size_t at) {
+      const UsageReport now = meter.report();
+      ASSERT_EQ(meter.complete(), now.complete) << c.id << " at " << at;
+      if (meter.revision() == revision) {
+        ASSERT_TRUE(now.usage == before.usage && now.complete == before.complete && now.error == before.error &&
+                    now.anomalies == before.anomalies && now.source == before.source &&
+                    now.output_events == before.output_events)
+            << c.id << " at " << at;
+        ASSERT_EQ(now.service_tier, before.service_tier) << c.id << " at " << at;
+      }
+      ASSERT_GE(meter.revision(), revision);
+      revision = meter.revision();
+      before = now;
+    };
+    for (std::size_t i = 0; i < c.body.size(); ++i) {
+      meter.feed(std::string_view(c.body).substr(i, 1));
+      ASSERT_NO_FATAL_FAILURE(look(i));
+    }
+    meter.finish();
+    ASSERT_NO_FATAL_FAILURE(look(c.body.size()));
+  }
+}
+
 }  // namespace
 }  // namespace warmroute

@@ -110,6 +110,7 @@ struct LimitDecision {
   std::uint32_t limit = 0;     ///< which of its limits(): the budget, else what takes longest to heal
   Nanos retry_after{-1};       ///< the longest of all that deny; -1: time does not heal it, or a budget denied
   Nanos reset{-1};             ///< of a budget: when its window ends
+  bool may_stop = false;       ///< a hard_stop is among its limits: progress() is worth asking
   bool shadow_denied = false;  ///< a limit in shadow mode would have denied
   ScopeId shadow_scope = kNoScope;
   std::uint32_t shadow_limit = 0;

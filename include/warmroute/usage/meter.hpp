@@ -79,6 +79,10 @@ class Meter {
   /// cost: recomputed at each call, tens of nanoseconds.
   [[nodiscard]] UsageReport report() const noexcept;
 
+  /// returns: report().complete. cost: less than a report's.
+  [[nodiscard]] bool complete() const noexcept;
+  /// returns: a number that is another one whenever report() would be, until reset().
+  [[nodiscard]] std::uint64_t revision() const noexcept;
   /// returns: how many bytes of the body had come when the first token ended; nullopt: not yet.
   [[nodiscard]] std::optional<std::uint64_t> first_token_end() const noexcept;
   [[nodiscard]] std::uint64_t bytes() const noexcept;  ///< fed so far

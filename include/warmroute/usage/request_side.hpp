@@ -42,6 +42,12 @@ struct UsageAsk {
 /// errors: invalid_json, not_an_object, with an offset. alloc: none but for errors. cost: 15 us a MB and less.
 Result<UsageAsk> ask_for_usage(std::string_view body);
 
+/// The service tier that a body asks for: `service_tier` (OpenAI, Anthropic), or `serviceTier`'s `type` (Bedrock). Answers name the
+/// tier that served, and engines none: MeterOptions::requested_tier. Of a body that was checked, as ask_for_usage.
+/// returns: the word; empty: none is asked for, or it is no word. lifetime: of the body.
+/// cost: one search for the member's name; where it is found, ask_for_usage's.
+std::string_view requested_tier(std::string_view body) noexcept;
+
 /// returns: the body with the splice made.
 std::string spliced(std::string_view body, const BodySplice& splice);
 
