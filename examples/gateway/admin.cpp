@@ -48,6 +48,7 @@ AdminAnswer metrics(const Shared& shared) {
   append_polls_prometheus(shared.polls.statuses(), answer.body);
   shared.books.append_prometheus(answer.body);
   if (shared.control) shared.control->append_prometheus(answer.body);
+  if (shared.peers != nullptr) shared.peers->append_prometheus(answer.body);
   return answer;
 }
 
@@ -118,7 +119,7 @@ AdminAnswer policy(const Shared& shared, const ClientRequest& request) {
 bool is_admin_path(std::string_view target) {
   const std::string_view path = path_of(target);
   return path == "/health" || path == "/metrics" || path == "/replicas" || path == "/explain" || path == "/usage" ||
-         path == "/admin/policy";
+         path == "/gateways" || path == "/admin/policy";
 }
 
 AdminAnswer answer_admin(Worker& worker, const ClientRequest& request) {
@@ -130,13 +131,16 @@ AdminAnswer answer_admin(Worker& worker, const ClientRequest& request) {
   if (path == "/explain" && writes) return explain(worker, request);
   if (path == "/metrics" && reads) return metrics(shared);
   if (path == "/replicas" && reads) return replicas(shared);
+  if (path == "/gateways" && reads)
+    return {200, "application/json", shared.peers == nullptr ? "[]\n" : shared.peers->to_json()};
   if (path == "/usage" && reads) return usage(shared, view(request.target()));
   if (path == "/health" && reads) {
     if (shared.stopping) return {503, "application/json", "{\"status\":\"stopping\"}\n"};
     const auto up = std::to_string(shared.fleet.up_count());
-    return {
-        200, "application/json",
-        "{\"status\":\"ok\",\"replicas_up\":" + up + ",\"replicas\":" + std::to_string(shared.fleet.size()) + "}\n"};
+    std::string body =
+        "{\"status\":\"ok\",\"replicas_up\":" + up + ",\"replicas\":" + std::to_string(shared.fleet.size());
+    if (shared.peers != nullptr) body += ",\"gateway\":" + json_quoted(shared.peers->self());
+    return {200, "application/json", body + "}\n"};
   }
   if (is_admin_path(path)) return error_answer(405, "method_not_allowed", "this path does not take that method");
   return error_answer(404, "not_found", "there is no such path here");

@@ -2,6 +2,7 @@
 ///   GET  /health         200 while it serves, 503 while it shuts down
 ///   GET  /metrics        Prometheus text: the router's statistics and the gateway's own
 ///   GET  /replicas       JSON: every replica with its health and its books
+///   GET  /gateways       JSON: the other gateways, how they are, and the cookie of each
 ///   GET  /usage          JSON: who used how much; ?by=key,team,model,replica,window&since=24h
 ///   POST /explain?api=chat   a request body in, the candidates and what each would cost out; a table, or JSON if it is accepted
 ///   GET  /admin/policy   the policy as JSON

@@ -117,6 +117,7 @@ const std::vector<Option>& options() {
   static const std::vector<Option> all = [] {
     auto both = routing_options();
     append_usage_options(both);
+    append_peer_options(both);
     return both;
   }();
   return all;
@@ -167,6 +168,7 @@ void complete(Config& config, Faults& faults) {
   }
   if (const auto valid = validate(config.policy); !valid) faults.push_back(valid.error().message);
   complete_usage(config.usage, faults);
+  complete_peers(config.peers, faults);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gateway/peers_config.hpp"
 #include "gateway/usage_config.hpp"
 #include "warmroute/replica/replica.hpp"
 #include "warmroute/result.hpp"
@@ -48,6 +49,7 @@ struct Config {
   Policy policy{.isolation = Isolation::none};
   std::vector<ReplicaConfig> replicas;
   UsageConfig usage;  ///< keys, limits, prices, journal
+  PeersConfig peers;  ///< other gateways before the same model servers
 
   std::chrono::milliseconds connect_timeout{2'000};
   std::chrono::milliseconds first_token_timeout{120'000};  ///< of a stream: from the request sent to the first token

@@ -89,18 +89,8 @@ void read_replicas(simdjson::dom::element value, Config& config, Faults& faults)
   }
 }
 
-void read_member(std::string_view key, simdjson::dom::element value, Config& config, Faults& faults) {
-  if (key == "replicas") return read_replicas(value, config, faults);
-  if (key == "policy" && value.is_object()) {
-    auto policy = policy_from_json(std::string(simdjson::minify(value)), config.policy);
-    if (policy) {
-      config.policy = *policy;
-    } else {
-      faults.push_back(policy.error().message);
-    }
-    return;
-  }
-  const Option* option = find_option(key);
+void read_option(std::string_view key, const Option* option, simdjson::dom::element value, Config& config,
+                 Faults& faults) {
   if (option == nullptr || !option->apply || key == "replica") {
     faults.push_back(std::string(key) + ": there is no such option");
     return;
@@ -116,6 +106,47 @@ void read_member(std::string_view key, simdjson::dom::element value, Config& con
   } else {
     apply(value);
   }
+}
+
+/// Reads "gateways": {"self": NAME, "members": {NAME: "HOST:PORT", ...}, ...}; other members are the options gateway_*.
+void read_gateways(simdjson::dom::element value, Config& config, Faults& faults) {
+  simdjson::dom::object section, members;
+  if (value.get(section) != simdjson::SUCCESS) {
+    faults.emplace_back("gateways: must be an object with self, members and secret_file or secret_env");
+    return;
+  }
+  for (const auto member : section) {
+    const std::string path = "gateways." + std::string(member.key);
+    if (member.key != "members") {
+      const std::string name = "gateway_" + std::string(member.key);
+      read_option(path, find_option(name), member.value, config, faults);
+    } else if (member.value.get(members) != simdjson::SUCCESS) {
+      faults.push_back(path + ": must be an object: each name with its HOST:PORT");
+    } else {
+      for (const auto one : members) {
+        std::string_view address;
+        const bool text = one.value.get(address) == simdjson::SUCCESS;
+        const std::string fault =
+            text ? add_peer(config.peers, std::string(one.key) + "=" + std::string(address)) : "must be HOST:PORT";
+        if (!fault.empty()) faults.push_back(path + ": " + fault);
+      }
+    }
+  }
+}
+
+void read_member(std::string_view key, simdjson::dom::element value, Config& config, Faults& faults) {
+  if (key == "replicas") return read_replicas(value, config, faults);
+  if (key == "gateways") return read_gateways(value, config, faults);
+  if (key == "policy" && value.is_object()) {
+    auto policy = policy_from_json(std::string(simdjson::minify(value)), config.policy);
+    if (policy) {
+      config.policy = *policy;
+    } else {
+      faults.push_back(policy.error().message);
+    }
+    return;
+  }
+  read_option(key, find_option(key), value, config, faults);
 }
 
 }  // namespace

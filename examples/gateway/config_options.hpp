@@ -39,6 +39,10 @@ void append_usage_options(std::vector<Option>& options);
 /// Checks what no single one of those can.
 void complete_usage(const UsageConfig& config, Faults& faults);
 
+/// The same of PeersConfig.
+void append_peer_options(std::vector<Option>& options);
+void complete_peers(PeersConfig& config, Faults& faults);
+
 /// returns: null when there is no such option.
 const Option* find_option(std::string_view name);
 

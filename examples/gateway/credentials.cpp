@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kKeyHeaders{"authorization", "x-api-key", "x-goog-api-key", "api-key"};
 
-beast::string_view their(std::string_view text) { return {text.data(), text.size()}; }
-
 /// Calls `each(name, value)` for the members of a target's query.
 template <class Each>
 void for_each_member(std::string_view target, Each&& each) {

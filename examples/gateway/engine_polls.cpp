@@ -13,32 +13,32 @@
 namespace warmroute::gateway {
 namespace {
 
-std::string in_seconds(Nanos value) {
+std::string poll_seconds(Nanos value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.6f", static_cast<double>(value.value) / 1e9);
   return text.data();
 }
 
-struct Family {
+struct PollFamily {
   std::string_view name, type, help;
   std::string (*value)(const MetricsTargetStatus&);  // empty: not known
 };
 
-constexpr std::array kFamilies{
-    Family{"poll_up", "gauge", "1 when the server's metrics page came the last time.",
-           [](const MetricsTargetStatus& s) { return std::to_string(s.up ? 1 : 0); }},
-    Family{"polls_total", "counter", "Times its metrics page was asked for.",
-           [](const MetricsTargetStatus& s) { return std::to_string(s.scrapes); }},
-    Family{"poll_failures_total", "counter", "Of those, without a page that could be read.",
-           [](const MetricsTargetStatus& s) { return std::to_string(s.failures); }},
-    Family{"poll_age_seconds", "gauge", "Since the last page; absent before the first one.",
-           [](const MetricsTargetStatus& s) { return s.age ? in_seconds(*s.age) : std::string(); }},
-    Family{"poll_duration_seconds", "gauge", "How long the last request for it took.",
-           [](const MetricsTargetStatus& s) { return in_seconds(s.last_duration); }},
-    Family{"poll_restarts_total", "counter", "Restarts of the engine, seen by counters that fell.",
-           [](const MetricsTargetStatus& s) { return std::to_string(s.restarts); }},
-    Family{"poll_unmatched_ranks", "gauge", "Ranks of the last page that are no replica's of the configuration.",
-           [](const MetricsTargetStatus& s) { return std::to_string(s.unmatched_ranks); }},
+constexpr std::array kPollFamilies{
+    PollFamily{"poll_up", "gauge", "1 when the server's metrics page came the last time.",
+               [](const MetricsTargetStatus& s) { return std::to_string(s.up ? 1 : 0); }},
+    PollFamily{"polls_total", "counter", "Times its metrics page was asked for.",
+               [](const MetricsTargetStatus& s) { return std::to_string(s.scrapes); }},
+    PollFamily{"poll_failures_total", "counter", "Of those, without a page that could be read.",
+               [](const MetricsTargetStatus& s) { return std::to_string(s.failures); }},
+    PollFamily{"poll_age_seconds", "gauge", "Since the last page; absent before the first one.",
+               [](const MetricsTargetStatus& s) { return s.age ? poll_seconds(*s.age) : std::string(); }},
+    PollFamily{"poll_duration_seconds", "gauge", "How long the last request for it took.",
+               [](const MetricsTargetStatus& s) { return poll_seconds(s.last_duration); }},
+    PollFamily{"poll_restarts_total", "counter", "Restarts of the engine, seen by counters that fell.",
+               [](const MetricsTargetStatus& s) { return std::to_string(s.restarts); }},
+    PollFamily{"poll_unmatched_ranks", "gauge", "Ranks of the last page that are no replica's of the configuration.",
+               [](const MetricsTargetStatus& s) { return std::to_string(s.unmatched_ranks); }},
 };
 
 }  // namespace
@@ -95,7 +95,7 @@ void append_polls_json(const std::vector<MetricsTargetStatus>& statuses, const R
     out.append(",\"metrics\":{\"url\":").append(examples::json_quoted(url));
     out.append(",\"engine\":").append(examples::json_quoted(status.engine));
     out.append(",\"last_error\":").append(examples::json_quoted(status.last_error));
-    for (const Family& family : kFamilies) {
+    for (const PollFamily& family : kPollFamilies) {
       const std::string value = family.value(status);
       std::string_view name = family.name;
       if (name.starts_with("poll_")) name.remove_prefix(5);
@@ -108,7 +108,7 @@ void append_polls_json(const std::vector<MetricsTargetStatus>& statuses, const R
 
 void append_polls_prometheus(const std::vector<MetricsTargetStatus>& statuses, std::string& out) {
   if (statuses.empty()) return;
-  for (const Family& family : kFamilies) {
+  for (const PollFamily& family : kPollFamilies) {
     const std::string name = "warmroute_gateway_" + std::string(family.name);
     out.append("# HELP ").append(name).append(" ").append(family.help).append("\n");
     out.append("# TYPE ").append(name).append(" ").append(family.type).append("\n");

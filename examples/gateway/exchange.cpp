@@ -23,6 +23,7 @@ Exchange::Exchange(Worker& worker, Client& client, const ClientRequest& request)
       request_(request),
       deadline_(std::chrono::steady_clock::now() + worker.shared.config.total_timeout),
       target_(target_of(request)),
+      mark_(worker.shared.peers == nullptr ? Mark{} : worker.shared.peers->read_mark(request)),
       account_(worker.shared.books, target_),
       body_(request.body()) {}
 
@@ -33,7 +34,9 @@ Awaitable<void> Exchange::run() {
   shared.retries.request();
   if (shared.stopping) client_.close_after_answer();
   std::string scratch;
-  if (auto refusal = account_.identify(client_key(request_, scratch))) {
+  if (shared.peers != nullptr && co_await forwarded()) {
+    // It was another gateway's, which asked for the key and did all that follows.
+  } else if (auto refusal = account_.identify(client_key(request_, scratch))) {
     co_await refuse(std::move(*refusal));
   } else {
     co_await serve();
@@ -54,11 +57,12 @@ Awaitable<void> Exchange::serve() {
     const auto failure = co_await attempt(choice);
     upstream_.reset();
     if (!failure) break;
+    const bool again = failure->retry || (failure->cause && may_retry(*failure->cause));
     account_.end(failure->ending);
     choice.ticket.fail(failure->report.outcome);
     shared.fleet.report(*choice.upstream, failure->report);
     if (client_.gone()) break;
-    if (!failure->retry) {
+    if (!again) {
       Refusal refusal{failure->status, "upstream_error", std::string(failure->code),
                       choice.upstream->name + ": " + failure->report.reason};
       co_await refuse(std::move(refusal));
@@ -92,8 +96,8 @@ std::optional<Refusal> Exchange::decide(bool book, Decision& decision) {
     request.stream = target_.stream;
   }
   stream_wanted_ = request.stream;
-  if (auto refusal = enter(request)) return refusal;
   if (request.session.empty()) request.session = view(request_["x-session-id"]);
+  if (auto refusal = enter(request)) return refusal;
   std::vector<ReplicaId> excluded = tried_;
   shared.fleet.append_busy(excluded);
   request.excluded = excluded;
@@ -109,6 +113,7 @@ std::optional<Refusal> Exchange::decide(bool book, Decision& decision) {
 /// Before the first attempt: reserves what the request may use, and asks a stream for its usage.
 std::optional<Refusal> Exchange::enter(const Request& request) {
   if (std::exchange(entered_, true)) return std::nullopt;
+  if (mark_.there && target_.routed) worker_.shared.peers->received(mark_, request, worker_.shared.router.policy());
   if (auto refusal = account_.admit(request, request_.body())) return refusal;
   const bool can = target_.body == BodyApi::chat || target_.body == BodyApi::completions;
   if (!can || !stream_wanted_ || !worker_.shared.books.config().asks_for_usage()) return std::nullopt;

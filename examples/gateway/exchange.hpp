@@ -1,5 +1,6 @@
 /// One request on its way through: read, route, forward, stream back, and try elsewhere while nothing has been sent.
-/// This is the heart of the example; what an embedder has to do with the router is all in exchange.cpp.
+/// This is the heart of the example; what an embedder has to do with the router is all in exchange.cpp. A request that is another
+/// gateway's goes there first (exchange_peer.cpp), and all of this is done there.
 ///
 /// Invariant: whatever happens (an abort, a timeout, a reset, a shutdown) the ticket is released exactly once, see TicketGuard, and
 /// the books are closed exactly once, see Account.
@@ -43,8 +44,9 @@ class Exchange {
     Report report;
     unsigned status = 502;
     std::string_view code;
-    bool retry = false;            ///< allowed and paid for
-    Ending ending = Ending::lost;  ///< for the books
+    std::optional<RetryCause> cause{};  ///< what a retry would be for; nothing: none is worth it
+    bool retry = false;                 ///< allowed and paid for
+    Ending ending = Ending::lost;       ///< for the books
   };
 
   Awaitable<void> serve();
@@ -55,14 +57,21 @@ class Exchange {
   bool may_retry(RetryCause cause);
 
   Awaitable<std::optional<Failure>> attempt(Choice& choice);
-  Awaitable<std::optional<Failure>> send_and_read_head(const Upstream& upstream, std::optional<Parser>& parser);
-  Awaitable<examples::error_code> exchange_heads(const Upstream& upstream, std::optional<Parser>& parser);
+  Awaitable<std::optional<Failure>> send_and_read_head(const Upstream& upstream, const UpstreamRequest& request,
+                                                       bool booked, std::optional<Parser>& parser);
+  Awaitable<examples::error_code> exchange_heads(const UpstreamRequest& request, bool booked,
+                                                 std::optional<Parser>& parser);
   Awaitable<std::optional<Failure>> relay(Choice& choice, Parser& parser);
-  Awaitable<examples::error_code> read_piece(Parser& parser, bool first_seen, std::string_view& bytes);
+  Awaitable<examples::error_code> read_piece(Parser& parser, TimePoint deadline, std::string_view& bytes);
   Awaitable<void> pass_on(Choice& choice, Parser& parser, std::string_view bytes);
   std::optional<Failure> end_broken(Choice& choice, const examples::error_code& error, bool first_seen);
   Awaitable<void> stop_here(Choice& choice);
   void settle(Choice& choice, Parser& parser);
+
+  const Upstream* owner();
+  Awaitable<bool> forwarded();
+  Awaitable<std::optional<Failure>> relay_peer(const Upstream& peer, Parser& parser);
+  [[nodiscard]] TimePoint peer_deadline() const;
 
   void client_left();
   bool reads_on(std::size_t more_bytes);
@@ -83,6 +92,7 @@ class Exchange {
   const ClientRequest& request_;
   const TimePoint deadline_;  // of all attempts together
   const Target target_;
+  const Mark mark_;
   Account account_;
   std::string asking_body_;   // the client's, with the wish for usage in it
   std::string_view body_;     // as it is sent
@@ -93,6 +103,7 @@ class Exchange {
   std::shared_ptr<examples::asio::steady_timer> drain_timer_;
   std::array<char, 16'384> piece_;
   bool entered_ = false;
+  bool mine_ = false;  // by the ring of gateways: served here, and not for want of a better one
   bool stream_wanted_ = false;
   TimePoint sent_at_{};
   std::shared_ptr<Connection> upstream_;  // of the attempt under way

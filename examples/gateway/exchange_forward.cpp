@@ -21,8 +21,11 @@ constexpr std::uint32_t kMostHeadBytes = 64 * 1024;  // of an answer's head
 /// returns: nothing when the client has its answer (or the ticket's end is settled); else what went wrong.
 Awaitable<std::optional<Exchange::Failure>> Exchange::attempt(Choice& choice) {
   tried_.push_back(choice.upstream->id);
+  const Upstream& upstream = *choice.upstream;
+  const auto request = upstream_request(request_, body_, upstream.host + ":" + std::to_string(upstream.port),
+                                        upstream.dp_rank, upstream_key());
   std::optional<Parser> parser;
-  if (auto failure = co_await send_and_read_head(*choice.upstream, parser)) co_return failure;
+  if (auto failure = co_await send_and_read_head(upstream, request, true, parser)) co_return failure;
 
   const ResponseHead& head = parser->get();
   const Outcome outcome = outcome_of_status(head.result_int());
@@ -38,8 +41,9 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::attempt(Choice& choice) {
 }
 
 /// Over an idle connection if there is one. If that fails before a single byte of an answer, the model server had closed it
-/// meanwhile: once more over a fresh one, which is not a retry.
+/// meanwhile: once more over a fresh one, which is not a retry. Not booked is what another gateway serves.
 Awaitable<std::optional<Exchange::Failure>> Exchange::send_and_read_head(const Upstream& upstream,
+                                                                         const UpstreamRequest& request, bool booked,
                                                                          std::optional<Parser>& parser) {
   const Shared& shared = worker_.shared;
   upstream_ = worker_.pool.take(upstream);
@@ -52,13 +56,12 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::send_and_read_head(const U
       if (error) co_return not_connected(error);
     }
     if (client_.gone()) co_return cancelled();
-    if (const auto begun = account_.begin(upstream.name, upstream.meter);
-        !begun) {  // the record comes first: else nothing leaves
+    if (booked && !account_.begin(upstream.name, upstream.meter)) {  // the record comes first: else nothing leaves
       Failure failure{
           {Outcome::cancelled, false, Nanos{0}, "the journal takes no records"}, 503, "journal_unavailable"};
       co_return failure;
     }
-    const error_code error = co_await exchange_heads(upstream, parser);
+    const error_code error = co_await exchange_heads(request, booked, parser);
     if (!error) co_return std::nullopt;
     const bool stale = upstream_->reused && !parser->got_some() && error != beast::error::timeout && !client_.gone();
     if (!stale) co_return broken(error, false);
@@ -69,9 +72,8 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::send_and_read_head(const U
 
 /// Sends the request and reads heads until the final one: 100 Continue and 103 Early Hints come before it and are not for the
 /// client. A server may answer (413, say) and close before it has read the whole request: then its answer counts, not the write.
-Awaitable<error_code> Exchange::exchange_heads(const Upstream& upstream, std::optional<Parser>& parser) {
-  const auto request = upstream_request(request_, body_, upstream.host + ":" + std::to_string(upstream.port),
-                                        upstream.dp_rank, upstream_key());
+Awaitable<error_code> Exchange::exchange_heads(const UpstreamRequest& request, bool booked,
+                                               std::optional<Parser>& parser) {
   const std::shared_ptr<Connection> connection = upstream_;
   error_code error;
   connection->stream.expires_at(deadline_);
@@ -86,7 +88,8 @@ Awaitable<error_code> Exchange::exchange_heads(const Upstream& upstream, std::op
     if (write_error == beast::error::timeout) co_return write_error;
     if (request_.method() == http::verb::head) parser->skip(true);
     connection->stream.expires_at(write_error ? std::min(deadline_, sent_at_ + std::chrono::seconds(1))
-                                              : token_deadline(false));
+                                  : booked    ? token_deadline(false)
+                                              : peer_deadline());
     co_await http::async_read_header(connection->stream, connection->buffer, *parser, into(error));
     if (error) co_return write_error ? write_error : error;
     const unsigned status = parser->get().result_int();
@@ -136,7 +139,7 @@ Exchange::Failure Exchange::not_connected(const error_code& error) {
     count_timeout(failure, std::chrono::steady_clock::now() < deadline_ ? Timeout::connect : Timeout::total);
     failure.report.outcome = Outcome::connect_error;
   }
-  failure.retry = may_retry(RetryCause::connect);
+  failure.cause = RetryCause::connect;
   return failure;
 }
 
@@ -149,7 +152,7 @@ Exchange::Failure Exchange::broken(const error_code& error, bool first_seen) {
     const bool over = std::chrono::steady_clock::now() >= deadline_;
     count_timeout(failure, over ? Timeout::total : first_seen ? Timeout::inter_token : Timeout::first_token);
   } else {
-    failure.retry = may_retry(RetryCause::reset);
+    failure.cause = RetryCause::reset;
   }
   return failure;
 }

@@ -38,7 +38,7 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::relay(Choice& choice, Pars
   for (;;) {
     std::string_view bytes;
     if (!parser.is_done()) {
-      const error_code error = co_await read_piece(parser, first_seen, bytes);
+      const error_code error = co_await read_piece(parser, token_deadline(first_seen), bytes);
       if (error) co_return end_broken(choice, error, first_seen);
     }
     Account::Fed fed;
@@ -64,11 +64,11 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::relay(Choice& choice, Pars
   co_return std::nullopt;
 }
 
-Awaitable<error_code> Exchange::read_piece(Parser& parser, bool first_seen, std::string_view& bytes) {
+Awaitable<error_code> Exchange::read_piece(Parser& parser, TimePoint deadline, std::string_view& bytes) {
   const std::shared_ptr<Connection> connection = upstream_;
   error_code error;
   parser.get().body() = {piece_.data(), piece_.size(), true};
-  connection->stream.expires_at(token_deadline(first_seen));
+  connection->stream.expires_at(deadline);
   co_await http::async_read_some(connection->stream, connection->buffer, parser, into(error));
   bytes = {piece_.data(), piece_.size() - parser.get().body().size};
   co_return error == http::error::need_buffer ? error_code{} : error;
@@ -157,6 +157,11 @@ ResponseHead Exchange::head_for_client(const Choice& choice, const Parser& parse
   for (const auto& [name, value] : account_.headers()) head.set(name, value);
   if (!account_.operation().empty()) head.set("x-warmroute-operation", account_.operation());
   if (filter_) head.erase(http::field::content_length);  // an event less
+  if (worker_.shared.peers != nullptr) {
+    head.set("x-warmroute-gateway", worker_.shared.peers->self());
+    const std::string cookie = mine_ ? worker_.shared.peers->cookie_for(request_) : std::string();
+    if (!cookie.empty()) head.insert(http::field::set_cookie, cookie);
+  }
   return head;
 }
 

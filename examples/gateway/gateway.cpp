@@ -91,6 +91,7 @@ struct Gateway::Impl {
   std::vector<std::unique_ptr<Worker>> workers;  // outlive the acceptors, which hold a socket of theirs
   asio::io_context upkeep_io;                    // accepts, probes, and keeps the router tidy
   Fleet fleet;
+  std::unique_ptr<Peers> peers;
   EngineEvents events;  // writes into the router, on a thread of its own
   EnginePolls polls;    // the same
   tcp::acceptor acceptor;
@@ -103,6 +104,11 @@ Status Gateway::Impl::open() {
   if (auto set = router.set_policy(config.policy); !set) return set;
   if (auto added = fleet.add_all(); !added) return added;
   if (auto opened = open_books(); !opened) return opened;
+  if (config.peers.on()) {
+    auto opened = Peers::open(config, fleet.size(), upkeep_io);
+    if (!opened) return opened.error();
+    peers = std::move(*opened);
+  }
   if (auto started = events.start(router, fleet, config, router_options().log); !started) return started;
   if (auto started = polls.start(router, fleet, config, router_options().log); !started) return started;
   if (config.tokenizer == "none" && !events.statuses().empty()) {
@@ -116,14 +122,15 @@ Status Gateway::Impl::open() {
     if (auto open = listen(admin_acceptor, config.address, static_cast<std::uint16_t>(config.admin_port)); !open)
       return open;
   }
-  const Shared shared{config, router, fleet, counters, retries, events, polls, *books, control, stopping};
+  const Shared shared{config, router, fleet, counters, retries, events, polls, *books, control, peers.get(), stopping};
   for (std::int64_t i = 0; i < config.threads; ++i) {
-    workers.push_back(std::make_unique<Worker>(shared, fleet.size()));
+    workers.push_back(std::make_unique<Worker>(shared, fleet.size() + config.peers.members.size()));
     work.emplace_back(workers.back()->io.get_executor());
   }
   asio::co_spawn(upkeep_io, accept(acceptor, true, !apart), asio::detached);
   if (apart) asio::co_spawn(upkeep_io, accept(admin_acceptor, false, true), asio::detached);
   asio::co_spawn(upkeep_io, upkeep(), asio::detached);
+  if (peers) peers->start();
   for (auto& worker : workers) threads.emplace_back([&io = worker->io] { io.run(); });
   threads.emplace_back([this] { upkeep_io.run(); });
   threads.emplace_back([this] { keep_books(); });
@@ -198,7 +205,8 @@ Awaitable<bool> Gateway::Impl::answer(Worker& worker, Client& client, const Clie
   const bool strangers = serves_clients && !asio::ip::make_address(config.address).is_loopback();
   AdminAnswer answer;
   answer.status = 404;
-  const bool private_page = target.substr(0, 7) == "/admin/" || target.substr(0, 6) == "/usage";
+  const bool private_page =
+      target.substr(0, 7) == "/admin/" || target.substr(0, 6) == "/usage" || target.substr(0, 9) == "/gateways";
   if (may && strangers && private_page) {
     answer = {403, "application/json",
               "{\"error\":{\"message\":\"set admin_port to reach this\",\"code\":\"not_permitted\"}}\n"};

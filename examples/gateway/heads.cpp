@@ -30,6 +30,13 @@ bool one_connection_only(const http::fields& fields, const http::fields::value_t
   return http::token_list(fields[http::field::connection]).exists(field.name_string());
 }
 
+/// returns: whether the next hop gets one of its own, or none.
+bool this_hop_only(const http::fields& fields, const http::fields::value_type& field) {
+  const auto name = field.name();
+  return name == http::field::host || name == http::field::content_length || name == http::field::expect ||
+         one_connection_only(fields, field);
+}
+
 void set_key(UpstreamRequest& request, const UpstreamKey& key) {
   if (key.key.empty()) return;
   const std::string value(key.key);
@@ -49,10 +56,9 @@ UpstreamRequest upstream_request(const ClientRequest& request, std::string_view 
   UpstreamRequest out{request.method(), request.target(), 11};
   if (request.method() == http::verb::unknown) out.method_string(request.method_string());
   for (const auto& field : request) {
-    const auto name = field.name();
-    if (name == http::field::host || name == http::field::content_length || name == http::field::accept_encoding ||
-        name == http::field::expect || one_connection_only(request, field) ||
+    if (this_hop_only(request, field) || field.name() == http::field::accept_encoding ||
         beast::iequals(field.name_string(), "x-data-parallel-rank") ||  // the router chooses the rank, not the client
+        beast::iequals(field.name_string(), their(kMarkHeader)) ||
         (key.replaces && is_key_header(view(field.name_string())))) {
       continue;
     }
@@ -69,13 +75,31 @@ UpstreamRequest upstream_request(const ClientRequest& request, std::string_view 
   return out;
 }
 
-ResponseHead client_head(const ResponseHead& head, std::string_view replica, std::int64_t expected_cached_tokens) {
+UpstreamRequest peer_request(const ClientRequest& request, std::string_view host, std::string_view mark) {
+  UpstreamRequest out{request.method(), request.target(), 11};
+  for (const auto& field : request) {
+    if (!this_hop_only(request, field) && !beast::iequals(field.name_string(), their(kMarkHeader)))
+      out.insert(field.name(), field.name_string(), field.value());
+  }
+  out.set(http::field::host, their(host));
+  out.set(their(kMarkHeader), their(mark));
+  out.body() = {request.body().data(), request.body().size()};
+  out.prepare_payload();
+  return out;
+}
+
+ResponseHead relayed_head(const ResponseHead& head) {
   ResponseHead out;
   out.result(head.result_int());
   out.reason(head.reason());
   for (const auto& field : head) {
     if (!one_connection_only(head, field)) out.insert(field.name(), field.name_string(), field.value());
   }
+  return out;
+}
+
+ResponseHead client_head(const ResponseHead& head, std::string_view replica, std::int64_t expected_cached_tokens) {
+  ResponseHead out = relayed_head(head);
   out.set("x-warmroute-replica", beast::string_view(replica.data(), replica.size()));
   if (expected_cached_tokens >= 0)
     out.set("x-warmroute-expected-cached-tokens", std::to_string(expected_cached_tokens));

@@ -14,8 +14,12 @@ namespace warmroute::gateway {
 
 /// Beast has a string view of its own.
 inline std::string_view view(examples::beast::string_view text) noexcept { return {text.data(), text.size()}; }
+inline examples::beast::string_view their(std::string_view text) noexcept { return {text.data(), text.size()}; }
 
 using UpstreamRequest = examples::http::request<examples::http::span_body<const char>>;
+
+/// On a request that another gateway forwarded, see peers.hpp. No model server gets to see it.
+inline constexpr std::string_view kMarkHeader = "x-warmroute-forwarded";
 
 /// What model servers are told instead of the client's key.
 struct UpstreamKey {
@@ -28,6 +32,12 @@ struct UpstreamKey {
 /// compression is not asked for, since usage is read from the answer. lifetime: of the body.
 UpstreamRequest upstream_request(const ClientRequest& request, std::string_view body, std::string_view host,
                                  std::optional<std::uint32_t> dp_rank, const UpstreamKey& key);
+
+/// The client's request as another gateway gets it: as it came, with the client's key, and with this mark instead of what it may have had.
+UpstreamRequest peer_request(const ClientRequest& request, std::string_view host, std::string_view mark);
+
+/// An answer's head without what concerns one connection only.
+ResponseHead relayed_head(const ResponseHead& head);
 
 /// The model server's answer as the client gets it, with the replica's name and how many cached tokens were expected of it (negative:
 /// nobody asked).

@@ -107,7 +107,10 @@ void FakeServer::serve(Peer& peer) {
     http::read(peer.socket, buffer, one.request, error);
     if (error) break;
     if (one.request.target() == "/health") {
-      one.answer(200, "{}");
+      std::unique_lock lock(mutex_);
+      const std::string health = health_;
+      lock.unlock();
+      one.answer(health.empty() ? 503 : 200, health);
       continue;
     }
     one.number = ++calls;

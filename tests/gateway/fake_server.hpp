@@ -42,7 +42,7 @@ struct FakeCall {
 class FakeServer {
  public:
   using Script = std::function<void(FakeCall&)>;
-  /// Listens on a free port, or on a given one. GET /health is answered without the script.
+  /// Listens on a free port, or on a given one. GET /health is answered with `health`, without the script.
   explicit FakeServer(Script script, std::uint16_t port = 0);
   ~FakeServer();
 
@@ -50,6 +50,11 @@ class FakeServer {
   [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
   std::atomic<int> calls{0};
   std::atomic<int> connections{0};
+  /// 200 and this body; empty: 503. threads: any.
+  void set_health(std::string body) {
+    const std::lock_guard lock(mutex_);
+    health_ = std::move(body);
+  }
 
  private:
   struct Peer;
@@ -62,6 +67,7 @@ class FakeServer {
   examples::tcp::acceptor acceptor_;
   std::mutex mutex_;
   bool stopping_ = false;
+  std::string health_ = "{}";
   std::vector<std::unique_ptr<Peer>> peers_;
   std::thread thread_;
 };
