@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "common/text.hpp"
+#include "gateway/gauges.hpp"
 #include "gateway/heads.hpp"
 #include "gateway/ticket_guard.hpp"
 #include "warmroute/observe/prometheus.hpp"
@@ -40,6 +41,20 @@ std::optional<BodyApi> api_by_name(std::string_view target) {
   return std::nullopt;
 }
 
+void append_pools(const ModelRouter& models, std::string& out) {
+  const auto readings = models.readings();
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
+    family(out, name, type, help);
+    for (const auto& pool : readings) sample(out, name, "pool", pool.name, value(pool));
+  };
+  each("pool_routed_total", "counter", "Requests that a pool with terms took.", [](const auto& p) { return p.routed; });
+  each("pool_over_quota_total", "counter", "Requests that it was over a quota for.",
+       [](const auto& p) { return p.over_quota; });
+  each("pool_in_flight", "gauge", "Requests that it has now.", [](const auto& p) { return p.in_flight; });
+  each("pool_blocked", "gauge", "1 while it asked to be left alone.",
+       [](const auto& p) { return p.blocked_until > now() ? 1 : 0; });
+}
+
 AdminAnswer metrics(const Shared& shared) {
   AdminAnswer answer{200, "text/plain; version=0.0.4; charset=utf-8"};
   append_prometheus(shared.router.statistics(), answer.body);
@@ -49,6 +64,7 @@ AdminAnswer metrics(const Shared& shared) {
   shared.books.append_prometheus(answer.body);
   if (shared.control) shared.control->append_prometheus(answer.body);
   if (shared.peers != nullptr) shared.peers->append_prometheus(answer.body);
+  if (shared.models != nullptr) append_pools(*shared.models, answer.body);
   return answer;
 }
 
@@ -119,7 +135,7 @@ AdminAnswer policy(const Shared& shared, const ClientRequest& request) {
 bool is_admin_path(std::string_view target) {
   const std::string_view path = path_of(target);
   return path == "/health" || path == "/metrics" || path == "/replicas" || path == "/explain" || path == "/usage" ||
-         path == "/gateways" || path == "/admin/policy";
+         path == "/gateways" || path == "/admin/policy" || path == "/admin/models";
 }
 
 AdminAnswer answer_admin(Worker& worker, const ClientRequest& request) {
@@ -133,6 +149,8 @@ AdminAnswer answer_admin(Worker& worker, const ClientRequest& request) {
   if (path == "/replicas" && reads) return replicas(shared);
   if (path == "/gateways" && reads)
     return {200, "application/json", shared.peers == nullptr ? "[]\n" : shared.peers->to_json()};
+  if (path == "/admin/models" && reads)
+    return {200, "application/json", shared.models == nullptr ? "[]\n" : to_json(shared.models->readings()) + "\n"};
   if (path == "/usage" && reads) return usage(shared, view(request.target()));
   if (path == "/health" && reads) {
     if (shared.stopping) return {503, "application/json", "{\"status\":\"stopping\"}\n"};

@@ -5,6 +5,7 @@
 ///   GET  /gateways       JSON: the other gateways, how they are, and the cookie of each
 ///   GET  /usage          JSON: who used how much; ?by=key,team,model,replica,window&since=24h
 ///   POST /explain?api=chat   a request body in, the candidates and what each would cost out; a table, or JSON if it is accepted
+///   GET  /admin/models   JSON: the pools with terms, and what became of their quotas
 ///   GET  /admin/policy   the policy as JSON
 ///   POST /admin/policy   members to change, e.g. {"algorithm": "round_robin"}; in force for the next request
 /// No secrets are shown and none are asked for: bind it where only operators get to, or give it a port of its own.

@@ -161,6 +161,11 @@ Awaitable<void> Client::send(unsigned status, std::string_view type, const std::
   failed(error);
 }
 
+asio::ip::address Client::address() const {
+  error_code ignored;
+  return stream_.socket().remote_endpoint(ignored).address();
+}
+
 void Client::cut() {
   keep_alive_ = false;
   error_code ignored;

@@ -44,6 +44,9 @@ class Client : public std::enable_shared_from_this<Client> {
   /// The answer cannot be completed: the connection is closed, so that the client does not take half for the whole.
   void cut();
 
+  /// Of whoever is connected. Unspecified when it has gone.
+  [[nodiscard]] examples::asio::ip::address address() const;
+
   [[nodiscard]] bool gone() const noexcept { return gone_; }
   [[nodiscard]] bool begun() const noexcept { return status_ != 0; }
   [[nodiscard]] unsigned status() const noexcept { return status_; }

@@ -65,8 +65,11 @@ std::vector<Option> routing_options() {
        "metrics (URL), "
        "engine (NAME); of llama.cpp's server kind=slots and, as its command line says, slots, unified, "
        "slot_ram_tokens; "
-       "input_includes_cache=true|false where its usage counts cached input otherwise than its API does",
+       "input_includes_cache=true|false where its usage counts cached input otherwise than its API does; key_env or "
+       "key_file with the key it is sent, host its Host header",
        add_replica},
+      {"models", "FILE", "names that clients use, where they lead, external APIs and their quotas, as JSON",
+       read_models_file},
       {"model", "NAME", "model of the replicas that name none (they serve every model)", text(&Config::model)},
       {"policy", "ALGORITHM", "cost, round_robin, least_requests, ... (cost)", set_algorithm},
       {"block_size", "TOKENS", "tokens per block of the prefix index (16)",
@@ -169,6 +172,7 @@ void complete(Config& config, Faults& faults) {
   if (const auto valid = validate(config.policy); !valid) faults.push_back(valid.error().message);
   complete_usage(config.usage, faults);
   complete_peers(config.peers, faults);
+  complete_models(config, faults);
 }
 
 }  // namespace

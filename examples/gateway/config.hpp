@@ -9,10 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "gateway/classes_config.hpp"
 #include "gateway/peers_config.hpp"
 #include "gateway/usage_config.hpp"
 #include "warmroute/replica/replica.hpp"
 #include "warmroute/result.hpp"
+#include "warmroute/route/models.hpp"
 #include "warmroute/route/policy.hpp"
 #include "warmroute/usage/meter.hpp"
 
@@ -22,13 +24,19 @@ struct ReplicaConfig {
   ReplicaSpec spec;  ///< name, pool (the model), weight, rank, adapters, capacity, rates
   std::string host;
   std::uint16_t port = 0;
-  bool ranked = false;  ///< the configuration names its dp_rank, so the model server is told, rank 0 included
-  std::string profile;  ///< hardware profile by name; empty = the common one
-  std::string events;   ///< where its engine publishes KV events, e.g. "tcp://10.0.0.1:5557"; empty = nowhere
-  std::string replay;   ///< where its engine answers for past ones; empty = a gap clears what is known of its cache
-  std::string metrics;  ///< URL of its metrics page; empty = /metrics at its address
-  std::string engine;   ///< whose names are on that page; empty = the common one
-  MeterProfile meter;   ///< facts about its answers that they do not tell
+  std::string path;       ///< of its base URL, stands for "/v1"; empty: none
+  std::string host_name;  ///< Host header, where it is reached through a proxy; empty: as it is addressed
+  std::string key_env;    ///< variable with the key that it is sent; or a file
+  std::string key_file;
+  std::string key;        ///< read from there; empty: the common one
+  bool external = false;  ///< its pool is somebody else's API
+  bool ranked = false;    ///< the configuration names its dp_rank, so the model server is told, rank 0 included
+  std::string profile;    ///< hardware profile by name; empty = the common one
+  std::string events;     ///< where its engine publishes KV events, e.g. "tcp://10.0.0.1:5557"; empty = nowhere
+  std::string replay;     ///< where its engine answers for past ones; empty = a gap clears what is known of its cache
+  std::string metrics;    ///< URL of its metrics page; empty = /metrics at its address
+  std::string engine;     ///< whose names are on that page; empty = the common one
+  MeterProfile meter;     ///< facts about its answers that they do not tell
   std::optional<bool> unified;  ///< of an engine with slots; unset: off where their number is given
 };
 
@@ -48,7 +56,9 @@ struct Config {
   /// Teams share what the model servers share among them, who are told no salt: `salt` or `pool` is for deployments that know.
   Policy policy{.isolation = Isolation::none};
   std::vector<ReplicaConfig> replicas;
-  UsageConfig usage;  ///< keys, limits, prices, journal
+  UsageConfig usage;               ///< keys, limits, prices, journal
+  std::optional<ModelMap> models;  ///< names that clients use; nothing: they are the replicas' models
+  ClassConfig classes;
   PeersConfig peers;  ///< other gateways before the same model servers
 
   std::chrono::milliseconds connect_timeout{2'000};

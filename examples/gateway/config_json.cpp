@@ -136,6 +136,8 @@ void read_gateways(simdjson::dom::element value, Config& config, Faults& faults)
 
 void read_member(std::string_view key, simdjson::dom::element value, Config& config, Faults& faults) {
   if (key == "replicas") return read_replicas(value, config, faults);
+  if (key == "models" && value.is_object()) return read_models_json(simdjson::minify(value), config, faults);
+  if (key == "classes") return read_classes_json(simdjson::minify(value), config, faults);
   if (key == "gateways") return read_gateways(value, config, faults);
   if (key == "policy" && value.is_object()) {
     auto policy = policy_from_json(std::string(simdjson::minify(value)), config.policy);

@@ -39,6 +39,12 @@ void append_usage_options(std::vector<Option>& options);
 /// Checks what no single one of those can.
 void complete_usage(const UsageConfig& config, Faults& faults);
 
+/// Reads the map of models, and the section of classes, from JSON.
+void read_models_json(std::string_view json, Config& config, Faults& faults);
+std::string read_models_file(Config& config, std::string_view name);
+void read_classes_json(std::string_view json, Config& config, Faults& faults);
+/// Reads the replicas' keys; checks that models lead to replicas.
+void complete_models(Config& config, Faults& faults);
 /// The same of PeersConfig.
 void append_peer_options(std::vector<Option>& options);
 void complete_peers(PeersConfig& config, Faults& faults);
@@ -48,7 +54,8 @@ const Option* find_option(std::string_view name);
 
 /// Reads "host:port". returns: what is wrong; empty = nothing.
 std::string set_address(std::string_view address, ReplicaConfig& replica);
-/// What the text form and the file form of a replica have in common: events, replay, metrics, engine, kind, slots, unified, slot_ram_tokens, input_includes_cache.
+/// What the text form and the file form of a replica have in common: events, replay, metrics, engine, kind, slots, unified, slot_ram_tokens, input_includes_cache,
+/// host, key_env, key_file.
 bool is_replica_option(std::string_view name);
 /// Sets one of those. returns: as set_address.
 std::string set_replica_option(std::string_view name, std::string_view value, ReplicaConfig& replica);

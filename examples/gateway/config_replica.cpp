@@ -9,7 +9,7 @@ namespace warmroute::gateway {
 std::string set_address(std::string_view address, ReplicaConfig& replica) {
   const auto url = examples::parse_base_url(address);
   if (!url) return url.error().message;
-  if (!url->path.empty()) return "'" + std::string(address) + "': a replica's address has no path";
+  replica.path = url->path;
   replica.host = url->host;
   replica.port = url->port;
   return {};
@@ -24,6 +24,12 @@ std::string set_replica_option(std::string_view name, std::string_view value, Re
     replica.metrics = value;
   } else if (name == "engine") {
     replica.engine = value;
+  } else if (name == "host") {
+    replica.host_name = value;
+  } else if (name == "key_env") {
+    replica.key_env = value;
+  } else if (name == "key_file") {
+    replica.key_file = value;
   } else if (name == "kind") {
     if (value != "paged" && value != "slots") return "'" + std::string(value) + "' is neither paged nor slots";
     replica.spec.cache_kind = value == "slots" ? CacheKind::slots : CacheKind::paged;
@@ -48,7 +54,7 @@ std::string set_replica_option(std::string_view name, std::string_view value, Re
 
 bool is_replica_option(std::string_view name) {
   for (const auto known : {"events", "replay", "metrics", "engine", "kind", "slots", "unified", "slot_ram_tokens",
-                           "input_includes_cache"}) {
+                           "input_includes_cache", "host", "key_env", "key_file"}) {
     if (name == known) return true;
   }
   return false;
@@ -69,7 +75,7 @@ std::string add_replica(Config& config, std::string_view whole) {
                 ? set_replica_option(member.substr(0, sign), member.substr(sign + 1), replica)
                 : "'" + std::string(member) +
                       "' is none of events= replay= metrics= engine= kind= slots= unified= slot_ram_tokens= "
-                      "input_includes_cache=";
+                      "input_includes_cache= host= key_env= key_file=";
   }
   if (fault.empty()) config.replicas.push_back(std::move(replica));
   return fault;

@@ -54,6 +54,7 @@ Status EnginePolls::start(Router& router, const Fleet& fleet, const Config& conf
   std::vector<std::pair<MetricsTarget, std::string>> targets;  // and whose they are first
   for (std::size_t i = 0; i < config.replicas.size(); ++i) {
     const ReplicaConfig& replica = config.replicas[i];
+    if (replica.external) continue;
     const std::string url = metrics_url(replica);
     auto at = std::find_if(targets.begin(), targets.end(), [&](const auto& t) { return t.first.url == url; });
     if (at == targets.end()) {

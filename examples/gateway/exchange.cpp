@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/text.hpp"
+#include "gateway/classes.hpp"
 #include "gateway/credentials.hpp"
 #include "gateway/heads.hpp"
 
@@ -38,6 +39,8 @@ Awaitable<void> Exchange::run() {
     // It was another gateway's, which asked for the key and did all that follows.
   } else if (auto refusal = account_.identify(client_key(request_, scratch))) {
     co_await refuse(std::move(*refusal));
+  } else if (auto wrong = classify()) {
+    co_await refuse(std::move(*wrong));
   } else {
     co_await serve();
   }
@@ -59,7 +62,7 @@ Awaitable<void> Exchange::serve() {
     if (!failure) break;
     const bool again = failure->retry || (failure->cause && may_retry(*failure->cause));
     account_.end(failure->ending);
-    choice.ticket.fail(failure->report.outcome);
+    choice.ticket.fail(failure->report.outcome, failure->retry_after);
     shared.fleet.report(*choice.upstream, failure->report);
     if (client_.gone()) break;
     if (!again) {
@@ -73,9 +76,18 @@ Awaitable<void> Exchange::serve() {
 
 // ---------------------------------------------------------------- where to
 
+/// Whose word counts is in classes.hpp. returns: 400.
+std::optional<Refusal> Exchange::classify() {
+  const auto found = class_of(worker_.shared.config.classes, request_, mark_, client_.address(), account_.grant());
+  if (!found)
+    return Refusal{400, "invalid_request_error", std::string(code_name(found.error().code)), found.error().message};
+  class_id_ = *found;
+  return std::nullopt;
+}
+
 /// Asks the router. A retry reads the body again: that is rarer, and cheaper, than keeping every prompt's blocks while it is
 /// in flight. returns: 4xx of a body that cannot be read, and what the books say.
-std::optional<Refusal> Exchange::decide(bool book, Decision& decision) {
+std::optional<Refusal> Exchange::decide(bool book, Choice& choice) {
   Shared& shared = worker_.shared;
   Request request;
   if (target_.body) {
@@ -97,17 +109,34 @@ std::optional<Refusal> Exchange::decide(bool book, Decision& decision) {
   }
   stream_wanted_ = request.stream;
   if (request.session.empty()) request.session = view(request_["x-session-id"]);
+  request.class_id = class_id_;
+  asked_model_ = request.model;
   if (auto refusal = enter(request)) return refusal;
   std::vector<ReplicaId> excluded = tried_;
   shared.fleet.append_busy(excluded);
   request.excluded = excluded;
-  const auto ask = [&] { return book ? shared.router.route(request, now()) : shared.router.peek(request, now()); };
-  decision = ask();
-  if (decision.verdict == Verdict::all_excluded && excluded.size() > tried_.size()) {
+  ask(request, book, choice);
+  if (choice.decision.verdict == Verdict::all_excluded && excluded.size() > tried_.size()) {
     request.excluded = tried_;  // everybody is busy: then one of those
-    decision = ask();
+    ask(request, book, choice);
   }
+  choice.upstream = choice.decision.routed() ? shared.fleet.find(choice.decision.replica) : nullptr;
   return std::nullopt;
+}
+
+void Exchange::ask(const Request& request, bool book, Choice& choice) {
+  const Shared& shared = worker_.shared;
+  if (!book) {
+    choice.decision = shared.router.peek(request, now());
+  } else if (shared.models == nullptr) {
+    choice.decision = shared.router.route(request, now());
+    if (choice.decision.routed()) choice.ticket = TicketGuard(shared.router, choice.decision.ticket);
+  } else {
+    const ModelDecision decided = shared.models->route(request, now());
+    choice.decision = decided.decision;
+    choice.model = decided.model;
+    if (decided.routed()) choice.ticket = TicketGuard(*shared.models, decided.ticket);
+  }
 }
 
 /// Before the first attempt: reserves what the request may use, and asks a stream for its usage.
@@ -129,12 +158,11 @@ std::optional<Refusal> Exchange::enter(const Request& request) {
 std::optional<Refusal> Exchange::choose(Choice& choice) {
   Shared& shared = worker_.shared;
   choice = {};
-  if (target_.routed) {
-    if (auto refusal = decide(true, choice.decision)) return refusal;
-    if (choice.decision.routed()) {
-      choice.ticket = TicketGuard(shared.router, choice.decision.ticket);
-      choice.upstream = shared.fleet.find(choice.decision.replica);
-    }
+  if (next_) {
+    choice = std::move(*next_);
+    next_.reset();
+  } else if (target_.routed) {
+    if (auto refusal = decide(true, choice)) return refusal;
   } else {
     Request request;
     request.prompt_bytes = static_cast<std::int64_t>(request_.body().size());
@@ -148,8 +176,12 @@ std::optional<Refusal> Exchange::choose(Choice& choice) {
 /// returns: whether a further replica that is up would take the request.
 bool Exchange::somebody_else() {
   if (!target_.routed) return worker_.shared.fleet.any_up(tried_) != nullptr;
-  Decision decision;
-  return !decide(false, decision) && decision.routed() && decision.reason != Reason::fail_open;
+  // Where several pools are tried in turn, looking is deciding: what comes of it is kept, and is given back if it is not paid.
+  const bool keep = worker_.shared.models != nullptr;
+  Choice choice;
+  if (decide(keep, choice) || !choice.decision.routed() || choice.decision.reason == Reason::fail_open) return false;
+  if (keep) next_ = std::move(choice);
+  return true;
 }
 
 /// Nothing was sent to the client, it is still there, somebody else is, and the budget allows it.
@@ -160,6 +192,8 @@ bool Exchange::may_retry(RetryCause cause) {
   if (!somebody_else()) return false;
   if (!shared.retries.take()) {
     shared.counters.retries_refused.fetch_add(1, std::memory_order_relaxed);
+    if (next_) next_->ticket.fail(Outcome::connect_error);  // it never got there: quotas take nothing for it
+    next_.reset();
     return false;
   }
   shared.counters.retried(cause);
@@ -186,9 +220,12 @@ Refusal Exchange::refusal_of(const Decision& decision) {
       say(404, "invalid_request_error", "no replica that is up carries this adapter");
       refusal.code = "adapter_not_found";
       break;
-    case Verdict::not_permitted:
-    case Verdict::no_permitted_pool: say(403, "invalid_request_error", "policy does not permit this request"); break;
-    case Verdict::saturated: say(429, "rate_limit_error", "all replicas are at their limits"); break;
+    case Verdict::not_permitted: say(403, "invalid_request_error", "policy does not permit this request"); break;
+    case Verdict::no_permitted_pool:
+      say(403, "invalid_request_error",
+          "every pool that serves this model is outside, and requests of this class may not leave");
+      break;
+    case Verdict::saturated: say(429, "rate_limit_error", "all that serves this model is at its limits"); break;
     case Verdict::routed:
     case Verdict::no_replica:
     case Verdict::all_excluded:

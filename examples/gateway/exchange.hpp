@@ -38,6 +38,7 @@ class Exchange {
     const Upstream* upstream = nullptr;
     TicketGuard ticket;
     Decision decision;
+    std::string_view model{};  ///< what to ask it for; empty: what the client asked for
   };
   /// An attempt that sent the client nothing, and what to tell it if there is no further one.
   struct Failure {
@@ -46,12 +47,15 @@ class Exchange {
     std::string_view code;
     std::optional<RetryCause> cause{};  ///< what a retry would be for; nothing: none is worth it
     bool retry = false;                 ///< allowed and paid for
+    Nanos retry_after{0};               ///< as it was said
     Ending ending = Ending::lost;       ///< for the books
   };
 
   Awaitable<void> serve();
   std::optional<Refusal> choose(Choice& choice);
-  std::optional<Refusal> decide(bool book, Decision& decision);
+  std::optional<Refusal> classify();
+  std::optional<Refusal> decide(bool book, Choice& choice);
+  void ask(const Request& request, bool book, Choice& choice);
   std::optional<Refusal> enter(const Request& request);
   bool somebody_else();
   bool may_retry(RetryCause cause);
@@ -75,7 +79,8 @@ class Exchange {
 
   void client_left();
   bool reads_on(std::size_t more_bytes);
-  [[nodiscard]] UpstreamKey upstream_key() const;
+  [[nodiscard]] UpstreamKey upstream_key(const Upstream& upstream) const;
+  UpstreamRequest request_for(const Choice& choice);
   [[nodiscard]] ResponseHead head_for_client(const Choice& choice, const Parser& parser) const;
 
   Failure cancelled() const;
@@ -108,6 +113,10 @@ class Exchange {
   TimePoint sent_at_{};
   std::shared_ptr<Connection> upstream_;  // of the attempt under way
   std::vector<ReplicaId> tried_;
+  std::optional<Choice> next_;  // booked already, for a retry that is to be paid
+  std::uint32_t class_id_ = 0;
+  std::string asked_model_;  // by the client
+  std::string model_body_;   // with another model's name
 };
 
 }  // namespace warmroute::gateway

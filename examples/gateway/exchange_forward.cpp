@@ -6,6 +6,7 @@
 
 #include "gateway/exchange.hpp"
 #include "gateway/heads.hpp"
+#include "gateway/model_name.hpp"
 
 namespace warmroute::gateway {
 
@@ -22,8 +23,7 @@ constexpr std::uint32_t kMostHeadBytes = 64 * 1024;  // of an answer's head
 Awaitable<std::optional<Exchange::Failure>> Exchange::attempt(Choice& choice) {
   tried_.push_back(choice.upstream->id);
   const Upstream& upstream = *choice.upstream;
-  const auto request = upstream_request(request_, body_, upstream.host + ":" + std::to_string(upstream.port),
-                                        upstream.dp_rank, upstream_key());
+  const auto request = request_for(choice);
   std::optional<Parser> parser;
   if (auto failure = co_await send_and_read_head(upstream, request, true, parser)) co_return failure;
 
@@ -35,9 +35,23 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::attempt(Choice& choice) {
                     "upstream_status"};
     failure.retry = may_retry(outcome == Outcome::backpressure ? RetryCause::backpressure : RetryCause::server_error);
     failure.ending = Ending::refused;
+    failure.retry_after = retry_after_of(head, kMostPoolWait);
     if (failure.retry) co_return failure;  // else the client gets to see it, with its body
   }
   co_return co_await relay(choice, *parser);
+}
+
+/// In the words of the server that was chosen. lifetime: of this exchange, until the next one.
+UpstreamRequest Exchange::request_for(const Choice& choice) {
+  const Upstream& upstream = *choice.upstream;
+  const bool renamed = !choice.model.empty() && choice.model != asked_model_;
+  std::string_view body = body_;
+  if (renamed && target_.body) body = model_body_ = with_model(body_, choice.model);
+  UpstreamWay way;
+  way.external = upstream.external;
+  way.target =
+      upstream_target(view(request_.target()), target_, renamed ? choice.model : std::string_view{}, upstream.path);
+  return upstream_request(request_, body, upstream.authority, upstream.dp_rank, upstream_key(upstream), way);
 }
 
 /// Over an idle connection if there is one. If that fails before a single byte of an answer, the model server had closed it

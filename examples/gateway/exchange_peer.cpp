@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gateway/classes.hpp"
 #include "gateway/exchange.hpp"
 #include "gateway/peers.hpp"
 
@@ -39,7 +40,9 @@ Awaitable<bool> Exchange::forwarded() {
   const Upstream* peer = owner();
   if (peer == nullptr) co_return false;
   Peers& peers = *shared.peers;
-  const std::string mark = peers.write_mark(*peer, std::nullopt);
+  const auto said = class_by_address(shared.config.classes, request_, mark_, client_.address());
+  if (!said) co_return false;  // it is refused here
+  const std::string mark = peers.write_mark(*peer, *said);
   const auto request = peer_request(request_, peer->host + ":" + std::to_string(peer->port), mark);
   std::optional<Parser> parser;
   auto failure = co_await send_and_read_head(*peer, request, false, parser);

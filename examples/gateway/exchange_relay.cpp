@@ -141,7 +141,8 @@ void Exchange::settle(Choice& choice, Parser& parser) {
     choice.ticket.finish(counts_of(account_.meter().report().usage));
   } else {
     account_.end(Ending::refused);
-    choice.ticket.fail(outcome);
+    choice.ticket.fail(outcome,
+                       outcome == Outcome::backpressure ? retry_after_of(parser.get(), kMostPoolWait) : Nanos{0});
   }
   drain_timer_.reset();
   if (drain_) account_.counters().drained.fetch_add(1, std::memory_order_relaxed);
@@ -165,8 +166,10 @@ ResponseHead Exchange::head_for_client(const Choice& choice, const Parser& parse
   return head;
 }
 
-UpstreamKey Exchange::upstream_key() const {
+/// A client's key is for its own house: somebody else's server gets the one it gave us, or none.
+UpstreamKey Exchange::upstream_key(const Upstream& upstream) const {
   const Accounting& books = worker_.shared.books;
+  if (upstream.external || !upstream.key.empty()) return {true, upstream.key, target_.answer};
   const std::string& key = books.upstream_key();
   return {books.checks_keys() || !key.empty(), key, target_.answer};
 }

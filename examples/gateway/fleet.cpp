@@ -27,6 +27,11 @@ Status Fleet::add_all() {
     upstream->name = replica.spec.name;
     upstream->host = replica.host;
     upstream->port = replica.port;
+    upstream->authority =
+        replica.host_name.empty() ? replica.host + ":" + std::to_string(replica.port) : replica.host_name;
+    upstream->path = replica.path;
+    upstream->key = replica.key;
+    upstream->external = replica.external;
     upstream->meter = replica.meter;
     upstream->reports = !replica.events.empty();
     if (replica.ranked) upstream->dp_rank = replica.spec.dp_rank;
@@ -81,7 +86,7 @@ const Upstream* Fleet::any_up(const std::vector<ReplicaId>& excluded) {
   const Upstream* last_resort = nullptr;
   for (std::size_t i = 0; i < upstreams_.size(); ++i) {
     const Upstream* upstream = upstreams_[(first + i) % upstreams_.size()].get();
-    if (std::find(excluded.begin(), excluded.end(), upstream->id) != excluded.end()) continue;
+    if (upstream->external || std::find(excluded.begin(), excluded.end(), upstream->id) != excluded.end()) continue;
     if (!upstream->down) return upstream;
     if (last_resort == nullptr) last_resort = upstream;
   }
@@ -145,7 +150,7 @@ Awaitable<Report> Fleet::probe_once(const Upstream& upstream) {
   Report result{Outcome::connect_error, error == asio::error::connection_refused, Nanos{0}, error.message()};
   if (error) co_return result;
   http::request<http::empty_body> request{http::verb::get, "/health", 11};
-  request.set(http::field::host, upstream.host);
+  request.set(http::field::host, upstream.authority);
   request.set(http::field::connection, "close");
   http::response<http::string_body> response;
   connection.stream.expires_at(deadline);

@@ -33,6 +33,10 @@ struct Upstream {
   ReplicaId id;
   std::string name, host;
   std::uint16_t port = 0;
+  std::string authority;  ///< for the Host header
+  std::string path;       ///< of its base URL
+  std::string key;        ///< what it is sent as key; empty: the common one
+  bool external = false;  ///< somebody else's: it is told nothing of the client, and gets what is routed there alone
   std::optional<std::uint32_t> dp_rank;  ///< told to the model server where the configuration names it
   MeterProfile meter;                    ///< of its answers
   bool reports = false;                  ///< its engine publishes KV events
@@ -69,7 +73,7 @@ class Fleet {
 
   /// Appends the replicas that asked to be left alone for a while.
   void append_busy(std::vector<ReplicaId>& out) const;
-  /// returns: some replica that is up, in turn, for requests that are not routed; null when none is left.
+  /// returns: some replica of our own that is up, in turn, for requests that are not routed; null when none is left.
   [[nodiscard]] const Upstream* any_up(const std::vector<ReplicaId>& excluded);
 
   /// returns: how many are not down.

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -82,6 +83,7 @@ struct Gateway::Impl {
 
   const Config config;
   Router router;
+  std::optional<ModelRouter> models;
   Counters counters;
   RetryBudget retries;
   std::atomic<bool> stopping{false};
@@ -101,8 +103,14 @@ struct Gateway::Impl {
 };
 
 Status Gateway::Impl::open() {
-  if (auto set = router.set_policy(config.policy); !set) return set;
+  Policy policy = config.policy;
+  if (config.models) policy.route_when_all_down = false;  // a pool that is down gives way to the next one
+  if (auto set = router.set_policy(policy); !set) return set;
   if (auto added = fleet.add_all(); !added) return added;
+  if (config.models) {
+    models.emplace(router);
+    if (auto set = models->set_map(*config.models); !set) return set;
+  }
   if (auto opened = open_books(); !opened) return opened;
   if (config.peers.on()) {
     auto opened = Peers::open(config, fleet.size(), upkeep_io);
@@ -122,7 +130,9 @@ Status Gateway::Impl::open() {
     if (auto open = listen(admin_acceptor, config.address, static_cast<std::uint16_t>(config.admin_port)); !open)
       return open;
   }
-  const Shared shared{config, router, fleet, counters, retries, events, polls, *books, control, peers.get(), stopping};
+  const Shared shared{
+      config,      router,  models ? &*models : nullptr, fleet, counters, retries, events, polls, *books, control,
+      peers.get(), stopping};
   for (std::int64_t i = 0; i < config.threads; ++i) {
     workers.push_back(std::make_unique<Worker>(shared, fleet.size() + config.peers.members.size()));
     work.emplace_back(workers.back()->io.get_executor());
@@ -139,10 +149,13 @@ Status Gateway::Impl::open() {
 
 /// Prices and journal first, then control, whose limits the journal's past is charged to.
 Status Gateway::Impl::open_books() {
-  std::vector<std::string> models;
-  for (const auto& replica : config.replicas) models.push_back(replica.spec.pool);
+  std::vector<std::string> names;
+  for (const auto& replica : config.replicas) names.push_back(replica.spec.pool);
+  if (config.models) {
+    for (const auto& model : config.models->models) names.push_back(model.name);
+  }
   const Nanos max_request{(config.total_timeout.count()) * 1'000'000 + config.usage.hangup.max_drain.value};
-  auto opened = Accounting::open(config.usage, models, max_request, router_options().log);
+  auto opened = Accounting::open(config.usage, names, max_request, router_options().log);
   if (!opened) return opened.error();
   books = std::move(*opened);
   if (!config.usage.control.empty()) {

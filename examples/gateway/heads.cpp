@@ -37,6 +37,15 @@ bool this_hop_only(const http::fields& fields, const http::fields::value_type& f
          one_connection_only(fields, field);
 }
 
+/// returns: whether it says something of the client, or of this house, that somebody else's server need not know.
+bool is_private(const http::fields::value_type& field) {
+  const auto name = field.name();
+  return name == http::field::cookie || name == http::field::forwarded || name == http::field::via ||
+         beast::iequals(field.name_string().substr(0, 11), "x-forwarded") ||
+         beast::iequals(field.name_string().substr(0, 11), "x-warmroute") ||
+         beast::iequals(field.name_string(), "x-real-ip") || beast::iequals(field.name_string(), "x-session-id");
+}
+
 void set_key(UpstreamRequest& request, const UpstreamKey& key) {
   if (key.key.empty()) return;
   const std::string value(key.key);
@@ -52,14 +61,15 @@ void set_key(UpstreamRequest& request, const UpstreamKey& key) {
 }  // namespace
 
 UpstreamRequest upstream_request(const ClientRequest& request, std::string_view body, std::string_view host,
-                                 std::optional<std::uint32_t> dp_rank, const UpstreamKey& key) {
+                                 std::optional<std::uint32_t> dp_rank, const UpstreamKey& key, const UpstreamWay& way) {
   UpstreamRequest out{request.method(), request.target(), 11};
+  if (!way.target.empty()) out.target(way.target);
   if (request.method() == http::verb::unknown) out.method_string(request.method_string());
   for (const auto& field : request) {
     if (this_hop_only(request, field) || field.name() == http::field::accept_encoding ||
         beast::iequals(field.name_string(), "x-data-parallel-rank") ||  // the router chooses the rank, not the client
         beast::iequals(field.name_string(), their(kMarkHeader)) ||
-        (key.replaces && is_key_header(view(field.name_string())))) {
+        (key.replaces && is_key_header(view(field.name_string()))) || (way.external && is_private(field))) {
       continue;
     }
     out.insert(field.name(), field.name_string(), field.value());
@@ -67,7 +77,7 @@ UpstreamRequest upstream_request(const ClientRequest& request, std::string_view 
   out.set(http::field::host, beast::string_view(host.data(), host.size()));
   if (dp_rank) out.set("x-data-parallel-rank", std::to_string(*dp_rank));
   if (key.replaces) {
-    out.target(without_key(view(request.target())));
+    out.target(without_key(view(out.target())));
     set_key(out, key);
   }
   out.body() = {body.data(), body.size()};
@@ -116,13 +126,20 @@ bool worth_a_retry(unsigned status) noexcept {
   return status == 500 || status == 502 || status == 504 || outcome_of_status(status) == Outcome::backpressure;
 }
 
-Nanos retry_after_of(const ResponseHead& head) noexcept {
-  constexpr std::int64_t kUsual = 1, kMost = 30;
-  const std::string_view text = view(head[http::field::retry_after]);
-  std::int64_t value = kUsual;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) value = kUsual;  // a date, or nothing
-  return seconds(std::clamp<std::int64_t>(value, 0, kMost));
+Nanos retry_after_of(const ResponseHead& head, Nanos most) noexcept {
+  const auto number = [&](std::string_view text) {
+    std::int64_t value = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = error == std::errc{} && end == text.data() + text.size() && value >= 0;
+    return whole ? std::min<std::int64_t>(value, 1'000'000'000) : -1;
+  };
+  Nanos wait = seconds(1);  // where it is a date, or nothing
+  if (const auto in_ms = number(view(head["retry-after-ms"])); in_ms >= 0) {
+    wait = milliseconds(in_ms);
+  } else if (const auto in_s = number(view(head[http::field::retry_after])); in_s >= 0) {
+    wait = seconds(in_s);
+  }
+  return std::min(wait, most);
 }
 
 }  // namespace warmroute::gateway

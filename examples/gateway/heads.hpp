@@ -21,6 +21,9 @@ using UpstreamRequest = examples::http::request<examples::http::span_body<const 
 /// On a request that another gateway forwarded, see peers.hpp. No model server gets to see it.
 inline constexpr std::string_view kMarkHeader = "x-warmroute-forwarded";
 
+/// A pool with terms is left alone as long as it says, but no longer than this.
+inline constexpr Nanos kMostPoolWait = seconds(3'600);
+
 /// What model servers are told instead of the client's key.
 struct UpstreamKey {
   bool replaces = false;                 ///< false: the client's own passes
@@ -28,10 +31,17 @@ struct UpstreamKey {
   AnswerApi api = AnswerApi::automatic;  ///< whose header it goes into
 };
 
+/// Where else a request goes than the client thought.
+struct UpstreamWay {
+  std::string target{};   ///< instead of the client's; empty: the same
+  bool external = false;  ///< somebody else's server: cookies, addresses and our own headers stay here
+};
+
 /// The client's request as the model server gets it: same method and target; heads that concern one connection only are left out, and
 /// compression is not asked for, since usage is read from the answer. lifetime: of the body.
 UpstreamRequest upstream_request(const ClientRequest& request, std::string_view body, std::string_view host,
-                                 std::optional<std::uint32_t> dp_rank, const UpstreamKey& key);
+                                 std::optional<std::uint32_t> dp_rank, const UpstreamKey& key,
+                                 const UpstreamWay& way = {});
 
 /// The client's request as another gateway gets it: as it came, with the client's key, and with this mark instead of what it may have had.
 UpstreamRequest peer_request(const ClientRequest& request, std::string_view host, std::string_view mark);
@@ -47,7 +57,7 @@ ResponseHead client_head(const ResponseHead& head, std::string_view replica, std
 [[nodiscard]] Outcome outcome_of_status(unsigned status) noexcept;
 /// returns: whether another replica may well answer better.
 [[nodiscard]] bool worth_a_retry(unsigned status) noexcept;
-/// returns: what Retry-After asks for in seconds, within bounds; a second when there is none.
-[[nodiscard]] Nanos retry_after_of(const ResponseHead& head) noexcept;
+/// returns: what retry-after-ms, else Retry-After in seconds asks for, within bounds; a second when there is none.
+[[nodiscard]] Nanos retry_after_of(const ResponseHead& head, Nanos most = seconds(30)) noexcept;
 
 }  // namespace warmroute::gateway

@@ -31,6 +31,12 @@ void speak(Target& target, BodyApi api) {
   }
 }
 
+void set_model(std::string_view path, std::string_view model, Target& target) {
+  target.model = examples::url_decoded(model);
+  target.model_at = static_cast<std::size_t>(model.data() - path.data());
+  target.model_size = model.size();
+}
+
 /// Reads ".../models/<model>:generateContent" (Gemini, Vertex) and "/model/<model>/converse" (Bedrock).
 /// returns: whether it is one of those.
 bool read_model_path(std::string_view path, Target& target) {
@@ -41,7 +47,7 @@ bool read_model_path(std::string_view path, Target& target) {
     const std::string_view verb = word.substr(colon + 1);
     target.stream = verb == "streamGenerateContent";
     if (!target.stream && verb != "generateContent") return false;
-    target.model = examples::url_decoded(word.substr(0, colon));
+    set_model(path, word.substr(0, colon), target);
     speak(target, AnswerApi::gemini, "generate_content", "gcp.gemini");
     return target.routed = true;
   }
@@ -50,7 +56,7 @@ bool read_model_path(std::string_view path, Target& target) {
   if (at == std::string_view::npos || front.find('/', at + 7) != std::string_view::npos) return false;
   target.stream = word == "converse-stream" || word == "invoke-with-response-stream";
   if (!target.stream && word != "converse" && word != "invoke") return false;
-  target.model = examples::url_decoded(front.substr(at + 7));
+  set_model(path, front.substr(at + 7), target);
   speak(target, AnswerApi::bedrock, "chat", "aws.bedrock");
   return target.routed = true;
 }

@@ -19,6 +19,8 @@ struct Target {
   std::string_view operation = "other";  ///< gen_ai.operation.name
   std::string_view provider = "other";   ///< gen_ai.provider.name: whose words are spoken, not whose server it is
   std::string model{};                   ///< where the path names it
+  std::size_t model_at = 0;              ///< there, as it is written
+  std::size_t model_size = 0;            ///< 0: the path names none
   bool routed = false;                   ///< by the router; else to any replica that is up
   bool counted = false;
   bool stream = false;  ///< where the path says so

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "warmroute/route/models.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute::gateway {
@@ -20,14 +21,19 @@ inline Nanos now() {
 class TicketGuard {
  public:
   TicketGuard() = default;
-  TicketGuard(Router& router, Ticket ticket) : router_(&router), ticket_(ticket) {}
+  TicketGuard(Router& router, Ticket ticket) : router_(&router), ticket_{ticket} {}
+  TicketGuard(ModelRouter& models, const ModelTicket& ticket) : models_(&models), ticket_(ticket) {}
   TicketGuard(TicketGuard&& other) noexcept
-      : router_(other.router_), ticket_(std::exchange(other.ticket_, kNoTicket)), first_(other.first_) {}
+      : router_(other.router_),
+        models_(other.models_),
+        ticket_(std::exchange(other.ticket_, ModelTicket{})),
+        first_(other.first_) {}
   TicketGuard& operator=(TicketGuard&& other) noexcept {
     if (this != &other) {
       fail(Outcome::cancelled);
       router_ = other.router_;
-      ticket_ = std::exchange(other.ticket_, kNoTicket);
+      models_ = other.models_;
+      ticket_ = std::exchange(other.ticket_, ModelTicket{});
       first_ = other.first_;
     }
     return *this;
@@ -36,19 +42,28 @@ class TicketGuard {
 
   /// Calls after the first one do nothing.
   void first_token() {
-    if (ticket_ == kNoTicket || std::exchange(first_, true)) return;
-    router_->first_token(ticket_, now());
+    if (!open() || std::exchange(first_, true)) return;
+    models_ != nullptr ? models_->first_token(ticket_, now()) : router_->first_token(ticket_.ticket, now());
   }
   void finish(const UsageCounts& usage) {
-    if (ticket_ != kNoTicket) router_->finish(std::exchange(ticket_, kNoTicket), usage, now());
+    if (!open()) return;
+    const ModelTicket ticket = std::exchange(ticket_, ModelTicket{});
+    models_ != nullptr ? models_->finish(ticket, usage, now()) : router_->finish(ticket.ticket, usage, now());
   }
-  void fail(Outcome outcome) {
-    if (ticket_ != kNoTicket) router_->fail(std::exchange(ticket_, kNoTicket), outcome, now());
+  /// `retry_after`: as the model server said with 429 or 503. A pool with terms is left alone for so long.
+  void fail(Outcome outcome, Nanos retry_after = Nanos{0}) {
+    if (!open()) return;
+    const ModelTicket ticket = std::exchange(ticket_, ModelTicket{});
+    models_ != nullptr ? models_->fail(ticket, outcome, now(), retry_after)
+                       : router_->fail(ticket.ticket, outcome, now());
   }
 
  private:
+  [[nodiscard]] bool open() const noexcept { return ticket_.ticket != kNoTicket; }
+
   Router* router_ = nullptr;
-  Ticket ticket_ = kNoTicket;
+  ModelRouter* models_ = nullptr;  // where the ticket is from, if it is not the router's own
+  ModelTicket ticket_{};
   bool first_ = false;
 };
 

@@ -27,6 +27,7 @@ class Client;
 struct Shared {
   const Config& config;
   Router& router;
+  ModelRouter* models;  ///< in front of it; null: model names are the replicas'
   Fleet& fleet;
   Counters& counters;
   RetryBudget& retries;

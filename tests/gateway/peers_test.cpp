@@ -128,6 +128,19 @@ TEST(GatewayPeers, ServeWhatHasNoKeyWhereItArrives) {
             gates.chat(1, "and then", false, session).head("x-warmroute-gateway"));
 }
 
+TEST(GatewayPeers, KeepAShortConversationThatGrowsAtOneForSomeTurns) {
+  FakeServer server(kPlain);
+  Gates gates({server.port()}, 3);
+  std::string text = "begins ", at;
+  int moves = -1;
+  for (std::size_t turn = 0; turn < 40; ++turn) {
+    text.append(100, static_cast<char>('a' + turn % 26));
+    const std::string now_at = gates.chat(turn % 3, text).head("x-warmroute-gateway");
+    moves += std::exchange(at, now_at) == now_at ? 0 : 1;
+  }
+  EXPECT_LE(moves, 6) << "at 1, 2, 4, ... 64 blocks of text";
+}
+
 TEST(GatewayPeers, RelayStreamsPieceByPiece) {
   std::atomic<int> at{0};
   FakeServer server([&](FakeCall& c) {

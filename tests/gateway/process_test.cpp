@@ -208,6 +208,134 @@ TEST(GatewayProcess, EndsOnSigtermWithAWordAboutWhatWasOpen) {
   EXPECT_EQ(gateway.wait(), 0);
 }
 
+/// What the gateway foresaw and what the engine then reported; -1: not said.
+struct Cached {
+  std::int64_t foreseen = -1, reported = -1;
+  std::string replica, gateway;
+  unsigned status = 0;
+};
+Cached ask(std::uint16_t port, const std::string& text) {
+  std::string body = chat_body(text);
+  body.insert(1, "\"max_tokens\":2,");
+  const Answer answer = call(port, "POST", "/v1/chat/completions", body);
+  Cached cached;
+  cached.status = answer.status;
+  cached.replica = answer.head("x-warmroute-replica");
+  cached.gateway = answer.head("x-warmroute-gateway");
+  const std::string head = answer.head("x-warmroute-expected-cached-tokens");
+  if (!head.empty()) cached.foreseen = std::atoll(head.c_str());
+  constexpr std::string_view kMember = "\"cached_tokens\":";
+  const auto at = answer.body.find(kMember);
+  if (at != std::string::npos) cached.reported = std::atoll(answer.body.c_str() + at + kMember.size());
+  return cached;
+}
+
+/// Gateways before the same three engines, as an operator starts them.
+struct Several {
+  explicit Several(std::size_t count) : ports(count) {
+    for (const char* name : {"one", "two", "three"})
+      engines.push_back(std::make_unique<Engine>(name, std::uint16_t{0}));
+    ::setenv("WARMROUTE_TEST_SECRET", "0123456789abcdef0123456789abcdef", 1);
+    for (auto& port : ports) port = free_port();
+    processes.resize(count);
+    for (std::size_t i = 0; i < count; ++i) start(i);
+    for (std::size_t i = 0; i < count; ++i) EXPECT_TRUE(sees(i, count - 1)) << i;
+  }
+  void start(std::size_t which) {
+    std::vector<std::string> words{WARMROUTE_GATEWAY, "--port", std::to_string(ports[which]), "--tokenizer", "toy",
+                                   "--time-scale",    "4",      "--probe-interval-ms",        "50"};
+    for (const auto& engine : engines) words.push_back("--replica=127.0.0.1:" + std::to_string(engine->port));
+    for (std::size_t i = 0; i < ports.size() && ports.size() > 1; ++i)
+      words.push_back("--gateway=g" + std::to_string(i) + "=127.0.0.1:" + std::to_string(ports[i]));
+    if (ports.size() > 1) {
+      words.push_back("--gateway-self=g" + std::to_string(which));
+      words.emplace_back("--gateway-secret-env=WARMROUTE_TEST_SECRET");
+    }
+    processes[which] = std::make_unique<Process>(words);
+    EXPECT_NE(port_in(processes[which]->line()), 0);
+  }
+  /// returns: whether that gateway finds so many others up.
+  [[nodiscard]] bool sees(std::size_t which, std::size_t others) const {
+    return eventually([&] {
+      double up = 0;
+      for (std::size_t i = 0; i < ports.size(); ++i)
+        up += std::max(0.0, metric(ports[which], "warmroute_gateway_peer_up{peer=\"g" + std::to_string(i) + "\"}"));
+      return up == static_cast<double>(others);
+    });
+  }
+
+  std::vector<std::unique_ptr<Engine>> engines;
+  std::vector<std::uint16_t> ports;
+  std::vector<std::unique_ptr<Process>> processes;
+};
+
+/// Conversations of five turns, one turn after another, each to another gateway. returns: the cached tokens that the engines reported.
+std::int64_t converse(const Several& gates) {
+  std::int64_t cached = 0;
+  for (int session = 0; session < 9; ++session) {
+    std::string text = "session " + std::to_string(session) + std::string(4'200, 'z'), replica;
+    for (std::size_t turn = 0; turn < 5; ++turn) {
+      text.append(700, static_cast<char>('a' + turn));
+      const auto at = (static_cast<std::size_t>(session) + turn) % gates.ports.size();
+      const Cached answer = ask(gates.ports[at], text);
+      EXPECT_EQ(answer.status, 200u);
+      EXPECT_EQ(answer.foreseen, answer.reported);
+      EXPECT_TRUE(replica.empty() || replica == answer.replica) << "session " << session << ", turn " << turn;
+      replica = answer.replica;
+      cached += answer.reported;
+    }
+  }
+  return cached;
+}
+
+TEST(GatewayProcess, ThreeGatewaysKeepConversationsWhereTheyAreAsOneDoes) {
+  std::int64_t by_one = 0;
+  {
+    const Several one(1);
+    by_one = converse(one);
+  }
+  Several gates(3);
+  EXPECT_GT(by_one, 0);
+  EXPECT_EQ(converse(gates), by_one);
+  double forwarded = 0;
+  for (const auto port : gates.ports) forwarded += metric(port, "warmroute_gateway_peer_forwarded_total");
+  EXPECT_GE(forwarded, 27) << "of five turns three or four arrive elsewhere";
+
+  // Clients of the two others see nothing of the third one's death.
+  const std::string text = "to be found" + std::string(800, 'x');
+  const std::string owner = ask(gates.ports[0], text).gateway;
+  const auto dead = static_cast<std::size_t>(owner.at(1) - '0');
+  const std::size_t left = (dead + 1) % 3, other = (dead + 2) % 3;
+  std::atomic<bool> done{false};
+  Tally tally;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 4; ++i)
+    clients.emplace_back([&, i] { send_requests(gates.ports[i % 2 == 0 ? left : other], i, done, tally); });
+  const auto more = [&](int n) {
+    const int before = tally.whole;
+    return eventually([&] { return tally.whole > before + n; }, std::chrono::seconds(30));
+  };
+  EXPECT_TRUE(more(10));
+  gates.processes[dead]->kill(SIGKILL);
+  gates.processes[dead]->wait();
+  EXPECT_TRUE(gates.sees(left, 1) && gates.sees(other, 1));
+  EXPECT_EQ(ask(gates.ports[left], text).gateway, ask(gates.ports[other], text).gateway);
+  EXPECT_TRUE(more(10));
+  gates.start(dead);
+  EXPECT_TRUE(gates.sees(left, 2) && gates.sees(other, 2));
+  EXPECT_EQ(ask(gates.ports[left], text).gateway, owner);
+  EXPECT_TRUE(more(10));
+  done = true;
+  for (auto& client : clients) client.join();
+  EXPECT_EQ(tally.failed.load(), 0);
+  EXPECT_LE(tally.cut.load(), 4) << "only what was under way through it";
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(eventually([&] { return books_are_empty(gates.ports[i]); }));
+    gates.processes[i]->kill(SIGTERM);
+    EXPECT_EQ(gates.processes[i]->wait(), 0);
+  }
+}
+
 #ifdef WARMROUTE_HAS_EVENTS
 /// An engine that publishes its KV events; the line after the first one says where.
 struct ReportingEngine {
@@ -225,23 +353,6 @@ struct ReportingEngine {
   std::uint16_t port;
   std::string events, replay;
 };
-
-/// What the gateway foresaw and what the engine then reported; -1: not said.
-struct Cached {
-  std::int64_t foreseen = -1, reported = -1;
-};
-Cached ask(std::uint16_t port, const std::string& text) {
-  std::string body = chat_body(text);
-  body.insert(1, "\"max_tokens\":2,");
-  const Answer answer = call(port, "POST", "/v1/chat/completions", body);
-  Cached cached;
-  const std::string head = answer.head("x-warmroute-expected-cached-tokens");
-  if (!head.empty()) cached.foreseen = std::atoll(head.c_str());
-  constexpr std::string_view kMember = "\"cached_tokens\":";
-  const auto at = answer.body.find(kMember);
-  if (at != std::string::npos) cached.reported = std::atoll(answer.body.c_str() + at + kMember.size());
-  return cached;
-}
 
 TEST(GatewayProcess, LearnsFromEventsWhatAnEngineHoldsAndThatItWasRestarted) {
   auto engine = std::make_unique<ReportingEngine>(std::uint16_t{0}, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0");
