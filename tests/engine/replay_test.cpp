@@ -10,6 +10,7 @@
 #include "replay/report.hpp"
 #include "replay/runner.hpp"
 #include "replay/workload.hpp"
+#include "support/scratch.hpp"
 
 namespace warmroute::replay {
 namespace {
@@ -87,7 +88,7 @@ TEST(Report, SummarisesExchangesAndSurvivesItsJson) {
   EXPECT_EQ(report.foresight.off_tokens, 2 * 16 + 50 + 3 * 17);
   EXPECT_EQ(report.foresight.cached_tokens, 8 * 50);
 
-  const std::string path = ::testing::TempDir() + "warmroute_report.json";
+  const std::string path = test::scratch_path("report.json");
   ASSERT_TRUE(write_file(path, to_json(report)).ok());
   const auto again = from_json_file(path);
   std::remove(path.c_str());

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "support/scratch.hpp"
 #include "trace/decision_log/keyed.hpp"
 #include "warmroute/route/policy_json.hpp"
 #include "warmroute/trace/decision_recorder.hpp"
@@ -19,7 +20,7 @@
 namespace warmroute::trace::decision_log_test {
 namespace {
 
-std::string log_path(const std::string& name) { return testing::TempDir() + "warmroute_" + name + ".decisions"; }
+std::string log_path(const std::string& name) { return test::scratch_path(name + ".decisions"); }
 
 std::string bytes_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string>
 
+#include "support/scratch.hpp"
 #include "warmroute/trace/sample.hpp"
 #include "warmroute/trace/trace.hpp"
 #include "warmroute/trace/trace_writer.hpp"
@@ -180,7 +181,7 @@ TEST(Azure, ReadsWallClockTimesOfAllYears) {
 }
 
 TEST(Azure, StartsAtItsEarliestRecordWhenReadAsAWhole) {
-  const std::string path = testing::TempDir() + "warmroute_azure.csv";
+  const std::string path = test::scratch_path("azure.csv");
   std::ofstream(path) << "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-01-01 00:00:05,1,1\n2024-01-01 00:00:03,2,2\n";
   const auto records = read_trace(path);
   ASSERT_TRUE(records.ok());
@@ -393,7 +394,7 @@ TEST(TraceForms, AreReadUpToWhereverTheyAreCut) {
 
 TEST(Slices, AreReadPlainAndPacked) {
   const std::string plain = WARMROUTE_TEST_DATA "/traces/azure_code_120.csv";
-  const std::string packed = testing::TempDir() + "warmroute_azure.csv.gz";
+  const std::string packed = test::scratch_path("azure.csv.gz");
   const std::string text = file_text("azure_code_120.csv");
   gzFile file = gzopen(packed.c_str(), "wb");
   ASSERT_NE(file, nullptr);
@@ -434,7 +435,7 @@ TraceRecord any_record(SplitMix64& random) {
 TEST(TraceWriter, WhatItWritesReadsBackTheSame) {
   for (const char* name : {"warmroute_written.jsonl", "warmroute_written.jsonl.gz"}) {
     SCOPED_TRACE(name);
-    const std::string path = testing::TempDir() + name;
+    const std::string path = test::scratch_path(name);
     SplitMix64 random{7};
     Records written;
     auto writer = TraceWriter::open(path);

@@ -1,4 +1,5 @@
 #include "warmroute/trace/trace.hpp"
+#include "support/scratch.hpp"
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -15,7 +16,7 @@ using Ids = std::vector<std::uint64_t>;
 /// A file that is gone when the test ends.
 class TempFile {
  public:
-  explicit TempFile(const std::string& name) : path_(::testing::TempDir() + "warmroute_" + name) {}
+  explicit TempFile(const std::string& name) : path_(test::scratch_path(name)) {}
   ~TempFile() { std::remove(path_.c_str()); }
   TempFile(const TempFile&) = delete;
   TempFile& operator=(const TempFile&) = delete;

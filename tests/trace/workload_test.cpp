@@ -1,5 +1,6 @@
 // Workloads that the simulator makes or reads by itself.
 #include "warmroute/trace/workload.hpp"
+#include "support/scratch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +36,7 @@ TEST(Workload, MakesTheHotPrefixAsDescribed) {
 }
 
 TEST(Workload, ReadsConversationsOfAgents) {
-  const std::string path = testing::TempDir() + "agents.jsonl";
+  const std::string path = test::scratch_path("agents.jsonl");
   std::FILE* file = std::fopen(path.c_str(), "wb");
   ASSERT_NE(file, nullptr);
   for (int line = 0; line < 2; ++line) {

@@ -71,8 +71,8 @@ TEST(EpochDomain, AnInnerGuardOfTheSameThreadDoesNotReleaseTheOuterOne) {
 }
 
 TEST(EpochDomain, AMovedGuardReleasesOnce) {
+  bool freed = false, later = false;  // written to by the domain's end
   EpochDomain domain;
-  bool freed = false;
   {
     auto first = domain.pin();
     domain.retire(new Probe(freed));
@@ -82,7 +82,6 @@ TEST(EpochDomain, AMovedGuardReleasesOnce) {
     }
     EXPECT_EQ(domain.collect(), 1u) << "the empty one holds nothing";
   }
-  bool later = false;
   const auto guard = domain.pin();
   domain.retire(new Probe(later));
   EXPECT_EQ(domain.collect(), 0u) << "the second destructor must not have released somebody else's slot";
@@ -119,10 +118,10 @@ TEST(EpochDomain, HandsOverToTheGivenFunction) {
 }
 
 TEST(EpochDomain, TakesMoreReadersThanItHasSlots) {
+  bool freed = false, later = false;  // written to by the domain's end
   EpochDomain domain;
   std::list<EpochDomain::Guard> readers;
   for (std::size_t i = 0; i < EpochDomain::kSlots + 20; ++i) readers.push_back(domain.pin());
-  bool freed = false;
   domain.retire(new Probe(freed));
   EXPECT_EQ(domain.collect(), 0u);
 
@@ -137,7 +136,6 @@ TEST(EpochDomain, TakesMoreReadersThanItHasSlots) {
 
   // The slots are usable again.
   for (std::size_t i = 0; i < EpochDomain::kSlots; ++i) readers.push_back(domain.pin());
-  bool later = false;
   domain.retire(new Probe(later));
   const auto after = domain.pin();  // in the overflow, although it cannot see the object
   readers.clear();

@@ -1,5 +1,6 @@
 // Costs: what LiteLLM makes of made-up tables, the names of rates, and where money must not get lost.
 #include "warmroute/usage/price.hpp"
+#include "support/scratch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -341,7 +342,7 @@ TEST(Price, RefusesWhatIsNoPriceFileAndSkipsWhatIsNoRate) {
 }
 
 TEST(Price, LoadsAFile) {
-  const std::string path = ::testing::TempDir() + "warmroute_prices.json";
+  const std::string path = test::scratch_path("prices.json");
   std::FILE* const file = std::fopen(path.c_str(), "wb");
   ASSERT_NE(file, nullptr);
   const std::string padding(100'000, ' ');  // more than one read
