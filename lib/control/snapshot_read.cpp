@@ -5,6 +5,7 @@
 #include "control/snapshot_words.hpp"
 #include "text/strict_json.hpp"
 #include "warmroute/control/snapshot.hpp"
+#include "warmroute/detail/xxh3.hpp"
 #include "warmroute/route/policy_json.hpp"
 #include "warmroute/usage/price.hpp"
 
@@ -37,6 +38,52 @@ std::string_view without(std::string_view message, std::string_view beginning) {
   return message;
 }
 
+// Names of keys that were seen: ids, and digests of whole keys. Flat, and of views: a set of strings took as long as all else
+// that is read of 10^6 keys.
+class KeyNames {
+ public:
+  // Before the first name. lifetime: names stay where they are.
+  void reserve(std::size_t names) {
+    std::size_t size = 16;
+    while (size < names * 2) size *= 2;
+    cells_.assign(size, 0);
+    names_.reserve(names);
+  }
+  // returns: false: it was there.
+  bool insert(std::string_view name, bool by_digest) {
+    if (cells_.size() < (names_.size() + 1) * 2) grow();
+    const std::uint64_t hash = hash_of({name, by_digest});
+    std::size_t i = hash & (cells_.size() - 1);
+    for (; cells_[i] != 0; i = (i + 1) & (cells_.size() - 1)) {
+      const auto& [other, of_digest] = names_[(cells_[i] & kPlace) - 1];
+      if ((cells_[i] & ~kPlace) == (hash & ~kPlace) && of_digest == by_digest && other == name) return false;
+    }
+    names_.emplace_back(name, by_digest);
+    cells_[i] = (hash & ~kPlace) | names_.size();
+    return true;
+  }
+
+ private:
+  using Name = std::pair<std::string_view, bool>;
+  static constexpr std::uint64_t kPlace =
+      0xffff'ffff;  // lower half of a cell: the name's place + 1; upper: of its hash
+  static std::uint64_t hash_of(const Name& n) {
+    return XXH3_64bits_withSeed(n.first.data(), n.first.size(), n.second ? 2 : 1);
+  }
+  void grow() {
+    cells_.assign(std::max<std::size_t>(cells_.size() * 2, 16), 0);
+    for (std::size_t n = 0; n < names_.size(); ++n) {
+      const std::uint64_t hash = hash_of(names_[n]);
+      std::size_t i = hash & (cells_.size() - 1);
+      while (cells_[i] != 0) i = (i + 1) & (cells_.size() - 1);
+      cells_[i] = (hash & ~kPlace) | (n + 1);
+    }
+  }
+
+  std::vector<Name> names_;
+  std::vector<std::uint64_t> cells_;
+};
+
 class SnapshotReader {
  public:
   SnapshotReader(text::Faults& faults, const SnapshotOptions& options) : faults_(faults), options_(options) {}
@@ -57,9 +104,9 @@ class SnapshotReader {
 
   text::Faults& faults_;
   const SnapshotOptions& options_;
-  Limits probe_;  // judges limits by what the real ones say
-  std::unordered_set<std::string> names_, scopes_;
-  std::unordered_set<std::string> teams_;
+  Limits probe_;    // judges limits by what the real ones say
+  KeyNames names_;  // views into `out`, whose keys do not move
+  std::unordered_set<std::string> scopes_, teams_;
 };
 
 void SnapshotReader::read(simdjson::dom::element root, Snapshot& out) {
@@ -82,6 +129,11 @@ void SnapshotReader::read(simdjson::dom::element root, Snapshot& out) {
   if (const auto keys = top.array("keys")) {
     const text::Path list = top.path("keys");
     std::ptrdiff_t n = 0;
+    std::size_t count = 0;  // size() of an array is right up to 2^24 alone
+    for (auto it = keys->begin(); it != keys->end(); ++it) ++count;
+    count = std::min(count, options_.max_keys);
+    out.keys.reserve(count);
+    names_.reserve(count);
     for (const simdjson::dom::element e : *keys) {
       if (out.keys.size() == options_.max_keys) {
         top.fault("keys", "are more than " + std::to_string(options_.max_keys));
@@ -143,9 +195,9 @@ void SnapshotReader::check_key(const text::Path& at, const KeyRecord& key) {
   for (const KeyDigest& d : key.digests) {
     if (by_digest != (d.kind == KeyDigestKind::sha256_key))
       faults_.add({&at, "digests"}, "of whole keys and a public_id exclude one another");
-    if (by_digest && !names_.insert("d" + std::string(d.bytes.begin(), d.bytes.end())).second) ++n;
+    if (by_digest && !names_.insert({reinterpret_cast<const char*>(d.bytes.data()), d.bytes.size()}, true)) ++n;
   }
-  if (!by_digest && !names_.insert("p" + key.public_id).second) ++n;
+  if (!by_digest && !names_.insert(key.public_id, false)) ++n;
   if (n != 0) faults_.add(at, "is there twice");
 }
 
