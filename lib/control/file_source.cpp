@@ -6,14 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <tuple>
 #include <utility>
 
+#include "control/bell_thread.hpp"
 #include "warmroute/control/snapshot.hpp"
 #include "warmroute/detail/xxh3.hpp"
 
@@ -60,14 +57,7 @@ Status check(const FileSourceOptions& o) {
 
 struct FileSourceThread::Impl {
   explicit Impl(FileSourceOptions o) : options(std::move(o)) {}
-  ~Impl() {
-    {
-      const std::lock_guard lock(mutex);
-      stopping = true;
-    }
-    bell.notify_all();
-    if (thread.joinable()) thread.join();
-  }
+  ~Impl() { work.stop(); }
 
   void run();
   void look(bool whatever);
@@ -79,11 +69,8 @@ struct FileSourceThread::Impl {
   }
 
   const FileSourceOptions options;
-  std::thread thread;
-  mutable std::mutex mutex;
-  std::condition_variable bell;
-  bool stopping = false;
-  std::uint64_t asked = 0;  // looks that were asked for
+  control::BellThread work;  // its mutex: of what follows
+  std::uint64_t asked = 0;   // looks that were asked for
   std::uint64_t done = 0;
   FileSourceStatus status;
 
@@ -101,7 +88,7 @@ void FileSourceThread::Impl::failed(const std::string& why, bool missing) {
   good = false;
   bool first = false;
   {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(work.mutex);
     first = status.good || status.last_error.empty() || status.missing != missing;
     status.good = false;
     status.missing = missing;
@@ -113,7 +100,7 @@ void FileSourceThread::Impl::failed(const std::string& why, bool missing) {
 
 void FileSourceThread::Impl::accepted() {
   good = true;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(work.mutex);
   status.good = true;
   status.missing = false;
 }
@@ -128,7 +115,7 @@ void FileSourceThread::Impl::read(const control::Look& before) {
   again = at + pause;
   const auto bytes = read_file(options.path, options.max_bytes);
   {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(work.mutex);
     ++status.reads;
   }
   if (!bytes) return failed(bytes.error().message, bytes.code() == Code::not_found);
@@ -144,7 +131,7 @@ void FileSourceThread::Impl::read(const control::Look& before) {
   settled = false;
   again = control::Steady::now() + control::kSettles;
   {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(work.mutex);
     ++status.accepted;
   }
   options.log(LogLevel::info, "control file " + options.path + ": taken");
@@ -160,24 +147,25 @@ void FileSourceThread::Impl::look(bool whatever) {
     read(*is);
   }
   if (good && options.on_same != nullptr) options.on_same(options.user, now());
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(work.mutex);
   ++status.looks;
 }
 
 void FileSourceThread::Impl::run() {
-  std::unique_lock lock(mutex);
-  while (!stopping) {
+  std::unique_lock lock(work.mutex);
+  while (!work.stopping) {
     const std::uint64_t wanted = asked;
     const bool whatever = wanted != done;
     lock.unlock();
     look(whatever);
     lock.lock();
     done = wanted;
-    bell.notify_all();
-    bell.wait_for(lock, std::chrono::nanoseconds(options.interval.value), [&] { return stopping || asked != done; });
+    work.bell.notify_all();
+    work.bell.wait_for(lock, std::chrono::nanoseconds(options.interval.value),
+                       [&] { return work.stopping || asked != done; });
   }
   done = asked;
-  bell.notify_all();
+  work.bell.notify_all();
 }
 
 FileSourceThread::FileSourceThread(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -188,23 +176,19 @@ FileSourceThread& FileSourceThread::operator=(FileSourceThread&&) noexcept = def
 Result<FileSourceThread> FileSourceThread::start(FileSourceOptions options) {
   if (Status s = control::check(options); !s) return s.error();
   auto impl = std::make_unique<Impl>(std::move(options));
-  try {
-    impl->thread = std::thread([me = impl.get()] { me->run(); });
-  } catch (const std::system_error& e) {
-    return Error{Code::io, std::string("file source: no thread: ") + e.what(), kNoOffset};
-  }
+  if (Status s = impl->work.start("file source", [me = impl.get()] { me->run(); }); !s) return s.error();
   return FileSourceThread(std::move(impl));
 }
 
 void FileSourceThread::look_now() {
-  std::unique_lock lock(impl_->mutex);
+  std::unique_lock lock(impl_->work.mutex);
   const std::uint64_t mine = ++impl_->asked;
-  impl_->bell.notify_all();
-  impl_->bell.wait(lock, [&] { return impl_->done >= mine; });
+  impl_->work.bell.notify_all();
+  impl_->work.bell.wait(lock, [&] { return impl_->done >= mine; });
 }
 
 FileSourceStatus FileSourceThread::status() const {
-  const std::lock_guard lock(impl_->mutex);
+  const std::lock_guard lock(impl_->work.mutex);
   return impl_->status;
 }
 

@@ -1,11 +1,8 @@
 // From the journal to a sink.
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "control/bell_thread.hpp"
 #include "control/record_batch.hpp"
 #include "warmroute/control/sink.hpp"
 
@@ -55,14 +52,7 @@ Status check(const HandoverOptions& o, const std::string& directory) {
 struct HandoverThread::Impl {
   Impl(Journal& j, std::string d, UsageSink& s, HandoverOptions o)
       : journal(j), directory(std::move(d)), sink(s), options(o) {}
-  ~Impl() {
-    {
-      const std::lock_guard lock(mutex);
-      stopping = true;
-    }
-    bell.notify_all();
-    if (thread.joinable()) thread.join();
-  }
+  ~Impl() { work.stop(); }
 
   void run();
   Result<bool> step();
@@ -73,11 +63,8 @@ struct HandoverThread::Impl {
   const std::string directory;
   UsageSink& sink;
   const HandoverOptions options;
-  std::thread thread;
+  control::BellThread work;  // its mutex: of what follows
 
-  mutable std::mutex mutex;
-  std::condition_variable bell;
-  bool stopping = false;
   std::uint64_t asked = 0;  // drains
   std::uint64_t done = 0;   // of those, followed by a look that found nothing
   HandoverStatus status;
@@ -124,7 +111,7 @@ Result<bool> HandoverThread::Impl::step() {
   if (!taken) {
     if (Status s = sink.deliver(batch.records()); !s) return s.error();
     taken = true;
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(work.mutex);
     status.delivered += batch.records().size();
     ++status.batches;
   }
@@ -138,7 +125,7 @@ void HandoverThread::Impl::note(const Result<bool>& outcome) {
   bool say = false;
   std::uint64_t before = 0;
   {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(work.mutex);
     before = status.failures_in_row;
     status.drained = outcome.ok() && !*outcome;
     status.acknowledged = journal.acknowledged();
@@ -159,8 +146,8 @@ void HandoverThread::Impl::note(const Result<bool>& outcome) {
 
 void HandoverThread::Impl::run() {
   Nanos pause = options.backoff_from;
-  std::unique_lock lock(mutex);
-  while (!stopping) {
+  std::unique_lock lock(work.mutex);
+  while (!work.stopping) {
     const std::uint64_t wanted = asked;
     lock.unlock();
     const auto outcome = step();
@@ -171,13 +158,13 @@ void HandoverThread::Impl::run() {
     if (outcome) {
       pause = options.backoff_from;
       done = wanted;
-      bell.notify_all();
+      work.bell.notify_all();
     } else {
       wait = pause;
       pause = std::min(pause + pause, options.backoff_to);
     }
-    bell.wait_for(lock, std::chrono::nanoseconds(wait.value),
-                  [&] { return stopping || (outcome.ok() && asked != done); });
+    work.bell.wait_for(lock, std::chrono::nanoseconds(wait.value),
+                       [&] { return work.stopping || (outcome.ok() && asked != done); });
   }
 }
 
@@ -190,23 +177,19 @@ Result<HandoverThread> HandoverThread::start(Journal& journal, std::string direc
                                              HandoverOptions options) {
   if (Status s = control::check(options, directory); !s) return s.error();
   auto impl = std::make_unique<Impl>(journal, std::move(directory), sink, options);
-  try {
-    impl->thread = std::thread([me = impl.get()] { me->run(); });
-  } catch (const std::system_error& e) {
-    return Error{Code::io, std::string("hand-over: no thread: ") + e.what(), kNoOffset};
-  }
+  if (Status s = impl->work.start("hand-over", [me = impl.get()] { me->run(); }); !s) return s.error();
   return HandoverThread(std::move(impl));
 }
 
 bool HandoverThread::drain(Nanos timeout) {
-  std::unique_lock lock(impl_->mutex);
+  std::unique_lock lock(impl_->work.mutex);
   const std::uint64_t mine = ++impl_->asked;
-  impl_->bell.notify_all();
-  return impl_->bell.wait_for(lock, std::chrono::nanoseconds(timeout.value), [&] { return impl_->done >= mine; });
+  impl_->work.bell.notify_all();
+  return impl_->work.bell.wait_for(lock, std::chrono::nanoseconds(timeout.value), [&] { return impl_->done >= mine; });
 }
 
 HandoverStatus HandoverThread::status() const {
-  const std::lock_guard lock(impl_->mutex);
+  const std::lock_guard lock(impl_->work.mutex);
   return impl_->status;
 }
 

@@ -18,21 +18,11 @@
 #include <map>
 #include <mutex>
 
+#include "usage/file.hpp"
 #include "usage/journal_record.hpp"
 
 namespace warmroute {
 namespace usage {
-
-// A descriptor that is closed when nobody syncs it any more.
-struct JournalFile {
-  int fd = -1;
-  explicit JournalFile(int f) noexcept : fd(f) {}
-  JournalFile(const JournalFile&) = delete;
-  JournalFile& operator=(const JournalFile&) = delete;
-  ~JournalFile() {
-    if (fd >= 0) close(fd);
-  }
-};
 
 struct JournalSegment {
   std::uint64_t bytes = 0;
@@ -56,7 +46,7 @@ struct HeldEnd {
 
 namespace {
 
-using usage::JournalFile;
+using usage::Descriptor;
 using usage::JournalOpen;
 
 Error journal_error(const std::string& what, const std::string& path) {
@@ -64,13 +54,13 @@ Error journal_error(const std::string& what, const std::string& path) {
 }
 
 Result<std::string> read_all(const std::string& path) {
-  const JournalFile file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat st {};
-  if (file.fd < 0 || fstat(file.fd, &st) != 0) return journal_error("open", path);
+  if (!file.ok() || fstat(file.get(), &st) != 0) return journal_error("open", path);
   std::string bytes(static_cast<std::size_t>(st.st_size), '\0');
   std::size_t have = 0;
   while (have < bytes.size()) {
-    const ssize_t n = read(file.fd, bytes.data() + have, bytes.size() - have);
+    const ssize_t n = read(file.get(), bytes.data() + have, bytes.size() - have);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return journal_error("read", path);
     if (n == 0) break;
@@ -80,21 +70,10 @@ Result<std::string> read_all(const std::string& path) {
   return bytes;
 }
 
-bool write_all(int fd, std::string_view bytes, std::uint64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t n = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-    offset += static_cast<std::uint64_t>(n);
-  }
-  return true;
-}
-
 // Names live in the directory: without this a new file may be gone after a power loss.
 void sync_directory(const std::string& directory) {
-  const JournalFile file(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (file.fd >= 0) fsync(file.fd);
+  const Descriptor file(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (file.ok()) fsync(file.get());
 }
 
 }  // namespace
@@ -118,12 +97,12 @@ struct Journal::Impl {
 
   const std::string directory;
   const JournalOptions options;
-  std::unique_ptr<JournalFile> lock_file;
+  std::unique_ptr<Descriptor> lock_file;
   mutable std::mutex mutex;
   std::mutex syncing;  // taken without `mutex`
   usage::JournalId id{};
   bool have_id = false;
-  std::shared_ptr<JournalFile> file;
+  std::shared_ptr<Descriptor> file;
   std::uint64_t segment = 0;
   std::uint64_t offset = 0;
   std::uint64_t next_number = 1;
@@ -141,9 +120,9 @@ struct Journal::Impl {
 Status Journal::Impl::start() {
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return journal_error("make", directory);
   const std::string lock_path = directory + "/lock";
-  lock_file = std::make_unique<JournalFile>(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (lock_file->fd < 0) return journal_error("open", lock_path);
-  if (flock(lock_file->fd, LOCK_EX | LOCK_NB) != 0)
+  lock_file = std::make_unique<Descriptor>(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock_file->ok()) return journal_error("open", lock_path);
+  if (flock(lock_file->get(), LOCK_EX | LOCK_NB) != 0)
     return Error{Code::already_exists, "journal: " + directory + " is open in another process", kNoOffset};
   const auto found = usage::list_segments(directory);
   if (!found) return found.error();
@@ -161,9 +140,9 @@ Status Journal::Impl::start() {
     segment = segments.rbegin()->first;
     offset = segments.rbegin()->second.bytes;
     const std::string path = usage::segment_path(directory, segment);
-    file = std::make_shared<JournalFile>(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (file->fd < 0) return journal_error("open", path);
-    if (ftruncate(file->fd, static_cast<off_t>(offset)) != 0) return journal_error("cut", path);
+    file = std::make_shared<Descriptor>(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!file->ok()) return journal_error("open", path);
+    if (ftruncate(file->get(), static_cast<off_t>(offset)) != 0) return journal_error("cut", path);
   }
   std::map<std::uint64_t, std::string> left_open;
   for (auto& [number, event] : open) left_open.emplace(number, std::move(event.payload));
@@ -230,14 +209,14 @@ void Journal::Impl::forget(std::uint64_t number) {
 
 Status Journal::Impl::new_segment(std::uint64_t n) {
   const std::string path = usage::segment_path(directory, n);
-  auto next = std::make_shared<JournalFile>(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (next->fd < 0) return journal_error("make", path);
-  if (!write_all(next->fd, usage::segment_header(id, n, next_number), 0)) {
+  auto next = std::make_shared<Descriptor>(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!next->ok()) return journal_error("make", path);
+  if (!usage::write_all(next->get(), usage::segment_header(id, n, next_number))) {
     const Error e = journal_error("write", path);
     unlink(path.c_str());
     return e;
   }
-  if (file && options.sync != JournalSync::none) fdatasync(file->fd);
+  if (file && options.sync != JournalSync::none) fdatasync(file->get());
   if (options.sync != JournalSync::none) sync_directory(directory);
   file = std::move(next);
   segment = n;
@@ -258,10 +237,10 @@ bool Journal::Impl::append(std::string_view record) {
   if (offset + record.size() > options.segment_bytes && offset > usage::kSegmentHeader) {
     if (!new_segment(segment + 1)) return fails(errno);
   }
-  if (!write_all(file->fd, record, offset)) {
+  if (!usage::write_all_at(file->get(), record, offset)) {
     const int why = errno;
     // A part may be there. Cut it, or the next record would stand behind rubbish; where even that fails, in a new segment.
-    if (ftruncate(file->fd, static_cast<off_t>(offset)) != 0) static_cast<void>(new_segment(segment + 1));
+    if (ftruncate(file->get(), static_cast<off_t>(offset)) != 0) static_cast<void>(new_segment(segment + 1));
     return fails(why);
   }
   offset += record.size();
@@ -292,9 +271,9 @@ Status Journal::Impl::sync_to(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   if (synced >= wanted) return {};
   const std::uint64_t covers = appended;
-  const std::shared_ptr<JournalFile> mine = file;
+  const std::shared_ptr<Descriptor> mine = file;
   lock.unlock();
-  const bool ok = fdatasync(mine->fd) == 0;
+  const bool ok = fdatasync(mine->get()) == 0;
   lock.lock();
   ++stats.syncs;
   if (!ok) {
@@ -328,9 +307,9 @@ Status Journal::Impl::write_cursor() {
   const std::string next = path + ".next";
   const std::string text = std::to_string(cursor.segment) + " " + std::to_string(cursor.offset) + " end\n";
   {
-    const JournalFile out(::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (out.fd < 0 || !write_all(out.fd, text, 0)) return journal_error("write", next);
-    if (options.sync != JournalSync::none && fdatasync(out.fd) != 0) return journal_error("sync", next);
+    const Descriptor out(::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (!out.ok() || !usage::write_all(out.get(), text)) return journal_error("write", next);
+    if (options.sync != JournalSync::none && fdatasync(out.get()) != 0) return journal_error("sync", next);
   }
   if (std::rename(next.c_str(), path.c_str()) != 0) return journal_error("rename", next);
   if (options.sync != JournalSync::none) sync_directory(directory);

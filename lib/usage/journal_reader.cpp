@@ -5,17 +5,13 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "usage/file.hpp"
 #include "usage/journal_record.hpp"
 
 namespace warmroute {
 
 struct JournalReader::Impl {
   explicit Impl(std::string dir) : directory(std::move(dir)) {}
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
-  ~Impl() {
-    if (fd >= 0) ::close(fd);
-  }
 
   // To the first segment from `n` on. returns: false: there is none.
   Result<bool> enter(std::uint64_t n, std::uint64_t offset);
@@ -23,7 +19,7 @@ struct JournalReader::Impl {
   Status refill();
 
   const std::string directory;
-  int fd = -1;
+  usage::Descriptor file{-1};
   usage::JournalId id{};
   JournalCursor cursor;
   std::string buffer;    // what follows the cursor
@@ -37,18 +33,16 @@ Result<bool> JournalReader::Impl::enter(std::uint64_t n, std::uint64_t offset) {
   const auto it = std::lower_bound(found->begin(), found->end(), n);
   if (it == found->end()) return false;
   const std::string path = usage::segment_path(directory, *it);
-  const int next = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (next < 0) return Error{Code::io, "journal: cannot open " + path, kNoOffset};
+  usage::Descriptor next(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!next.ok()) return Error{Code::io, "journal: cannot open " + path, kNoOffset};
   char head[usage::kSegmentHeader];
-  const ssize_t have = pread(next, head, sizeof head, 0);
+  const ssize_t have = pread(next.get(), head, sizeof head, 0);
   usage::SegmentHead parsed;
   if (have < 0 || !usage::read_segment_header({head, static_cast<std::size_t>(have)}, parsed)) {
-    ::close(next);
     if (have >= 0 && static_cast<std::size_t>(have) < sizeof head) return false;  // is being made
     return Error{Code::malformed, "journal: " + path + " is no segment of this version", 0};
   }
-  if (fd >= 0) ::close(fd);
-  fd = next;
+  file = std::move(next);
   id = parsed.id;
   cursor = {*it, *it == n ? std::max<std::uint64_t>(offset, usage::kSegmentHeader) : usage::kSegmentHeader};
   buffer.clear();
@@ -62,7 +56,7 @@ Status JournalReader::Impl::refill() {
   used = 0;
   ssize_t n = -1;
   do {
-    n = pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(cursor.offset));
+    n = pread(file.get(), buffer.data(), buffer.size(), static_cast<off_t>(cursor.offset));
   } while (n < 0 && errno == EINTR);
   buffer.resize(n < 0 ? 0 : static_cast<std::size_t>(n));
   return n < 0 ? Status{Error{Code::io, "journal: cannot read " + directory, cursor.offset}} : Status{};
@@ -83,7 +77,7 @@ Result<JournalReader> JournalReader::open(const std::string& directory, JournalC
 Result<bool> JournalReader::next(JournalRecord& record, bool begins) {
   Impl& r = *impl_;
   for (;;) {
-    if (r.fd < 0) {
+    if (!r.file.ok()) {
       auto entered = r.enter(r.cursor.segment, r.cursor.offset);
       if (!entered || !*entered) return entered;
     }
