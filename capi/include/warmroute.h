@@ -1064,7 +1064,9 @@ enum {
   WR_API_COMPLETIONS = 1, /* POST /v1/completions */
   WR_API_RESPONSES = 2,   /* POST /v1/responses */
   WR_API_EMBEDDINGS = 3,  /* POST /v1/embeddings */
-  WR_API_MESSAGES = 4     /* POST /v1/messages (Anthropic) */
+  WR_API_MESSAGES = 4,    /* POST /v1/messages (Anthropic) */
+  WR_API_GEMINI = 5,      /* POST .../models/<model>:generateContent, :streamGenerateContent */
+  WR_API_CONVERSE = 6     /* POST /model/<model>/converse, /converse-stream (Bedrock) */
 };
 /** *api = the format whose path `path` ends with. errors: not_found. threads: any. since: 0.1.0 */
 WR_API wr_status wr_api_for_path(wr_str path, uint32_t* api, wr_error* err);

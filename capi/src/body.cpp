@@ -32,7 +32,7 @@ wr_status check(const Input<wr_body_options>& in, std::uint32_t api, wr_str body
   if (!readable(body) || !readable(in->tenant) || !readable(in->adapter)) {
     return null_argument(err, "body, tenant or adapter has a size and no data");
   }
-  if (api > WR_API_MESSAGES) return fail(err, Code::out_of_range, "api is not one of WR_API_...");
+  if (api > WR_API_CONVERSE) return fail(err, Code::out_of_range, "api is not one of WR_API_...");
   if (in->isolation > WR_ISOLATION_POOL)
     return fail(err, Code::out_of_range, "isolation is not one of WR_ISOLATION_...");
   return WR_STATUS_OK;

@@ -34,7 +34,8 @@ std::optional<BodyApi> api_by_name(std::string_view target) {
   const auto at = target.find("api=");
   std::string_view name = at == std::string_view::npos ? "chat" : target.substr(at + 4);
   name = name.substr(0, name.find('&'));
-  constexpr std::array<std::string_view, 5> kNames{"chat", "completions", "responses", "embeddings", "messages"};
+  constexpr std::array<std::string_view, 7> kNames{"chat",     "completions", "responses", "embeddings",
+                                                   "messages", "gemini",      "converse"};
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] == name) return static_cast<BodyApi>(i);
   }

@@ -102,11 +102,10 @@ std::optional<Refusal> Exchange::decide(bool book, Choice& choice) {
     }
     request = body->request();
   } else {
-    request.model = target_.model;
     request.tenant = account_.grant().team_id;
     request.prompt_bytes = static_cast<std::int64_t>(request_.body().size());
-    request.stream = target_.stream;
   }
+  add_path(target_, request);
   stream_wanted_ = request.stream;
   if (request.session.empty()) request.session = view(request_["x-session-id"]);
   request.class_id = class_id_;

@@ -46,7 +46,7 @@ UpstreamRequest Exchange::request_for(const Choice& choice) {
   const Upstream& upstream = *choice.upstream;
   const bool renamed = !choice.model.empty() && choice.model != asked_model_;
   std::string_view body = body_;
-  if (renamed && target_.body) body = model_body_ = with_model(body_, choice.model);
+  if (renamed && target_.body && target_.model.empty()) body = model_body_ = with_model(body_, choice.model);
   UpstreamWay way;
   way.external = upstream.external;
   way.target =

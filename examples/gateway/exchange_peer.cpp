@@ -21,10 +21,8 @@ const Upstream* Exchange::owner() {
     const auto body = worker_.parser.parse(*target_.body, request_.body(), shared.body_options());
     if (!body) return nullptr;
     request = body->request();
-  } else {
-    request.model = target_.model;
-    request.stream = target_.stream;
   }
+  add_path(target_, request);
   if (request.session.empty()) request.session = view(request_["x-session-id"]);
   stream_wanted_ = request.stream;
   const Upstream* peer = shared.peers->owner(request, shared.router.policy());

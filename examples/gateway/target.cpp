@@ -28,6 +28,8 @@ void speak(Target& target, BodyApi api) {
     case BodyApi::responses: return speak(target, AnswerApi::responses, "chat", "openai");
     case BodyApi::embeddings: return speak(target, AnswerApi::embeddings, "embeddings", "openai");
     case BodyApi::messages: return speak(target, AnswerApi::messages, "chat", "anthropic");
+    case BodyApi::gemini: return speak(target, AnswerApi::gemini, "generate_content", "gcp.gemini");
+    case BodyApi::converse: return speak(target, AnswerApi::bedrock, "chat", "aws.bedrock");
   }
 }
 
@@ -48,8 +50,8 @@ bool read_model_path(std::string_view path, Target& target) {
     target.stream = verb == "streamGenerateContent";
     if (!target.stream && verb != "generateContent") return false;
     set_model(path, word.substr(0, colon), target);
-    speak(target, AnswerApi::gemini, "generate_content", "gcp.gemini");
-    return target.routed = true;
+    speak(target, BodyApi::gemini);
+    return true;
   }
   const std::string_view front = path.substr(0, last);
   const auto at = front.rfind("/model/");
@@ -57,7 +59,11 @@ bool read_model_path(std::string_view path, Target& target) {
   target.stream = word == "converse-stream" || word == "invoke-with-response-stream";
   if (!target.stream && word != "converse" && word != "invoke") return false;
   set_model(path, front.substr(at + 7), target);
-  speak(target, AnswerApi::bedrock, "chat", "aws.bedrock");
+  if (word == "converse" || word == "converse-stream") {
+    speak(target, BodyApi::converse);
+    return true;
+  }
+  speak(target, AnswerApi::bedrock, "chat", "aws.bedrock");  // each model's own words: not read
   return target.routed = true;
 }
 
@@ -81,11 +87,9 @@ Target target_of(const ClientRequest& request) {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   target.counted = !generates_nothing(path);
   if (!target.counted) return target;
-  if (const auto api = api_for_path(path)) {
-    speak(target, *api);
-  } else if (!read_model_path(path, target)) {
-    target.stream = false;
-  }
+  if (read_model_path(path, target)) return target;
+  target.stream = false;
+  if (const auto api = api_for_path(path)) speak(target, *api);
   return target;
 }
 

@@ -26,6 +26,12 @@ struct Target {
   bool stream = false;  ///< where the path says so
 };
 
+/// What the path says of model and stream goes into a request that was read from its body.
+inline void add_path(const Target& target, Request& request) {
+  if (!target.model.empty()) request.model = target.model;
+  request.stream = request.stream || target.stream;
+}
+
 /// returns: of the request's method and path. The query is not looked at.
 Target target_of(const ClientRequest& request);
 

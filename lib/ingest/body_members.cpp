@@ -11,6 +11,8 @@ constexpr std::uint8_t kCompletions = bit(BodyApi::completions);
 constexpr std::uint8_t kResponses = bit(BodyApi::responses);
 constexpr std::uint8_t kEmbeddings = bit(BodyApi::embeddings);
 constexpr std::uint8_t kMessages = bit(BodyApi::messages);
+constexpr std::uint8_t kGemini = bit(BodyApi::gemini);
+constexpr std::uint8_t kConverse = bit(BodyApi::converse);
 constexpr std::uint8_t kOpenAi = kChat | kCompletions | kResponses | kEmbeddings;
 constexpr std::uint8_t kAll = kOpenAi | kMessages;
 constexpr std::uint8_t kRendered = kChat | kResponses | kMessages;
@@ -20,7 +22,7 @@ struct Member {
   std::uint8_t apis;
 };
 // In the order of Slot.
-constexpr std::array<Member, 27> kMembers{{
+constexpr std::array<Member, 35> kMembers{{
     {"model", kAll},
     {"stream", kAll},
     {"stream_options", kAll},
@@ -32,8 +34,8 @@ constexpr std::array<Member, 27> kMembers{{
     {"cache_salt", kAll},
     {"lora_path", kAll},
     {"extra_key", kAll},
-    {"messages", kChat | kMessages},
-    {"tools", kRendered},
+    {"messages", kChat | kMessages | kConverse},
+    {"tools", kRendered | kGemini},
     {"functions", kChat},
     {"max_tokens", kChat | kCompletions | kMessages},
     {"max_completion_tokens", kChat},
@@ -46,10 +48,18 @@ constexpr std::array<Member, 27> kMembers{{
     {"conversation", kResponses},
     {"previous_response_id", kResponses},
     {"max_output_tokens", kResponses},
-    {"system", kMessages},
+    {"system", kMessages | kConverse},
     {"metadata", kMessages},
+    {"contents", kGemini},
+    {"systemInstruction", kGemini},
+    {"system_instruction", kGemini},
+    {"cachedContent", kGemini},
+    {"generationConfig", kGemini},
+    {"generation_config", kGemini},
+    {"toolConfig", kConverse},
+    {"inferenceConfig", kConverse},
 }};
-static_assert(kMembers.size() == static_cast<std::size_t>(Slot::metadata) + 1);
+static_assert(kMembers.size() == static_cast<std::size_t>(Slot::inference_config) + 1);
 static_assert(kMembers.size() <= JsonTape::kMaxSlots);
 
 }  // namespace

@@ -160,6 +160,7 @@ bool BodyReader::write_head() {
   if (!head_member(Slot::chat_template, NodeKind::string, "a string", start) ||
       !head_member(Slot::chat_template_kwargs, NodeKind::object, "an object", start) ||
       !head_member(Slot::documents, NodeKind::array, "a list", start) ||
+      !head_member(Slot::cached_content, NodeKind::string, "a string", start) ||
       !head_member(Slot::previous_response_id, NodeKind::string, "a string", start) ||
       (api_ == BodyApi::responses && !head_member(Slot::prompt, NodeKind::object, "an object", start))) {
     return false;
@@ -188,15 +189,16 @@ bool BodyReader::write_head() {
   return true;
 }
 
-bool read_message_list(BodyReader& r, bool (*write)(BodyReader&, NodeIndex)) {
+bool read_message_list(BodyReader& r, bool (*write)(BodyReader&, NodeIndex), Slot list) {
   r.place = {};
-  const NodeIndex messages = r.member(Slot::messages);
-  if (messages == kNoNode) return r.fail_missing("messages");
-  if (!r.is_list(messages, "messages")) return false;
+  const std::string_view name = slot_name(list);
+  const NodeIndex messages = r.member(list);
+  if (messages == kNoNode) return r.fail_missing(name);
+  if (!r.is_list(messages, name)) return false;
   if (r.tape.empty(messages)) {
-    return r.fail(Code::empty_prompt, messages, "messages", "is an empty list: send at least one message");
+    return r.fail(Code::empty_prompt, messages, name, "is an empty list: send at least one message");
   }
-  r.place = {"messages", 0};
+  r.place = {name, 0};
   for (NodeIndex m = JsonTape::first(messages); m != r.tape.end(messages); m = r.tape.after(m), ++r.place.item) {
     r.place.node = m;
     if (!write(r, m)) return false;

@@ -42,6 +42,14 @@ enum class Slot : std::uint8_t {
   max_output_tokens,
   system,
   metadata,
+  contents,
+  system_instruction_camel,
+  system_instruction,
+  cached_content,
+  generation_config_camel,
+  generation_config,
+  tool_config,
+  inference_config,
 };
 std::string_view slot_name(Slot slot) noexcept;
 /// JsonTape::FindSlot of one API; `context` points to a BodyApi.
@@ -155,13 +163,15 @@ class Parts {
   bool empty_first_ = false;  // a first text part without text: written only if another part follows ("" = [] = null)
 };
 
-/// Calls `write` with every element of `messages`. errors: missing_field, wrong_type, empty_prompt, and what `write`
+/// Calls `write` with every element of `messages`, or of another list. errors: missing_field, wrong_type, empty_prompt, and what `write`
 /// refuses
-bool read_message_list(BodyReader& reader, bool (*write)(BodyReader&, NodeIndex));
+bool read_message_list(BodyReader& reader, bool (*write)(BodyReader&, NodeIndex), Slot list = Slot::messages);
 
 /// The readers: each checks its members and writes the canonical prompt.
 bool read_chat(BodyReader& reader);
 bool read_responses(BodyReader& reader);
 bool read_messages(BodyReader& reader);
+bool read_gemini(BodyReader& reader);
+bool read_converse(BodyReader& reader);
 
 }  // namespace warmroute::ingest

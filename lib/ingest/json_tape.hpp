@@ -39,7 +39,7 @@ struct Node {
 
 class JsonTape {
  public:
-  static constexpr std::size_t kMaxSlots = 32;
+  static constexpr std::size_t kMaxSlots = 40;
   /// returns: the slot (below kMaxSlots) of a top-level member that the reader wants, or a negative number. The key is
   /// as in the text, with its escapes if there are any.
   using FindSlot = int (*)(const void* context, std::string_view raw_key, bool escaped);

@@ -57,9 +57,13 @@ Result<BodyApi> api_for_path(std::string_view path) {
   if (ends_with_path(path, "/v1/responses")) return BodyApi::responses;
   if (ends_with_path(path, "/v1/embeddings")) return BodyApi::embeddings;
   if (ends_with_path(path, "/v1/messages")) return BodyApi::messages;
+  // These name the model in the path.
+  if (ends_with_path(path, ":generateContent") || ends_with_path(path, ":streamGenerateContent"))
+    return BodyApi::gemini;
+  if (ends_with_path(path, "/converse") || ends_with_path(path, "/converse-stream")) return BodyApi::converse;
   return Error{Code::not_found,
                "no request format is known for this path: /v1/chat/completions, /v1/completions, /v1/responses, "
-               "/v1/embeddings and /v1/messages are"};
+               "/v1/embeddings, /v1/messages, Gemini's :generateContent and Bedrock's /converse are"};
 }
 
 bool RequestBodyParser::Impl::check(BodyApi api, std::string_view body, const RequestBodyOptions& options) {
@@ -138,21 +142,36 @@ bool RequestBodyParser::Impl::read_user(BodyReader& r, ParsedBody& out) {
   return true;
 }
 
+bool RequestBodyParser::Impl::read_limit(BodyReader& r, NodeIndex node, std::string_view name, ParsedBody& out) {
+  if (node == kNoNode) return true;
+  if (!r.is(node, NodeKind::numbers, name, "an integer")) return false;
+  const ingest::Integer n = ingest::parse_integer(r.tape.view(node));
+  if (n.status == ingest::IntegerStatus::fraction) return r.fail_type(node, name, "an integer");
+  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const bool unlimited = n.negative && n.magnitude == 1 && n.status == ingest::IntegerStatus::ok;
+  if (!unlimited && (n.negative || n.status == ingest::IntegerStatus::overflow || n.magnitude > kMax)) {
+    return r.fail(Code::value_out_of_range, node, name, "must be -1 (no limit) or 0..9223372036854775807");
+  }
+  if (!out.max_output_tokens) out.max_output_tokens = unlimited ? -1 : static_cast<std::int64_t>(n.magnitude);
+  return true;
+}
+
 bool RequestBodyParser::Impl::read_limits(BodyReader& r, ParsedBody& out) {
   // The first that is there counts, all of them are checked.
   for (const Slot slot : {Slot::max_completion_tokens, Slot::max_tokens, Slot::max_output_tokens}) {
-    const NodeIndex node = r.member(slot);
-    if (node == kNoNode) continue;
-    const std::string_view name = ingest::slot_name(slot);
-    if (!r.is(node, NodeKind::numbers, name, "an integer")) return false;
-    const ingest::Integer n = ingest::parse_integer(r.tape.view(node));
-    if (n.status == ingest::IntegerStatus::fraction) return r.fail_type(node, name, "an integer");
-    constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    const bool unlimited = n.negative && n.magnitude == 1 && n.status == ingest::IntegerStatus::ok;
-    if (!unlimited && (n.negative || n.status == ingest::IntegerStatus::overflow || n.magnitude > kMax)) {
-      return r.fail(Code::value_out_of_range, node, name, "must be -1 (no limit) or 0..9223372036854775807");
+    if (!read_limit(r, r.member(slot), ingest::slot_name(slot), out)) return false;
+  }
+  for (const Slot slot : {Slot::generation_config_camel, Slot::generation_config, Slot::inference_config}) {
+    const NodeIndex config = r.member(slot);
+    if (!r.is_object(config, ingest::slot_name(slot))) return false;
+    if (config == kNoNode) continue;
+    static constexpr std::array<std::string_view, 3> kNames{"maxOutputTokens", "max_output_tokens", "maxTokens"};
+    std::array<NodeIndex, kNames.size()> m;
+    r.tape.collect(config, kNames, m);
+    for (std::size_t i = 0; i < kNames.size(); ++i) {
+      const bool here = (i == 2) == (slot == Slot::inference_config);
+      if (here && !read_limit(r, m[i], kNames[i], out)) return false;
     }
-    if (!out.max_output_tokens) out.max_output_tokens = unlimited ? -1 : static_cast<std::int64_t>(n.magnitude);
   }
   if (out.max_output_tokens == -1) out.max_output_tokens.reset();
   return true;
@@ -226,10 +245,16 @@ bool RequestBodyParser::Impl::add_text_prompt(const RequestBodyOptions& options,
 bool RequestBodyParser::Impl::read_prompt(BodyReader& r, const RequestBodyOptions& options, ParsedBody& out) {
   const bool raw = r.api() == BodyApi::completions || r.api() == BodyApi::embeddings;
   if (!raw) {
-    const bool read = r.api() == BodyApi::chat        ? ingest::read_chat(r)
-                      : r.api() == BodyApi::responses ? ingest::read_responses(r)
-                                                      : ingest::read_messages(r);
-    if (!read) return false;
+    const auto read = [&r] {
+      switch (r.api()) {
+        case BodyApi::responses: return ingest::read_responses(r);
+        case BodyApi::messages: return ingest::read_messages(r);
+        case BodyApi::gemini: return ingest::read_gemini(r);
+        case BodyApi::converse: return ingest::read_converse(r);
+        default: return ingest::read_chat(r);
+      }
+    };
+    if (!read()) return false;
     out.prompt_bytes = canonical.size();
     return add_text_prompt(options, 0, true);
   }

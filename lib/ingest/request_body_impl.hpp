@@ -28,6 +28,7 @@ struct RequestBodyParser::Impl {
   bool read_hints(ingest::BodyReader& reader, const RequestBodyOptions& options, ParsedBody& out);
   bool read_session(ingest::BodyReader& reader, ParsedBody& out);
   bool read_user(ingest::BodyReader& reader, ParsedBody& out);
+  static bool read_limit(ingest::BodyReader& reader, ingest::NodeIndex node, std::string_view name, ParsedBody& out);
   bool read_limits(ingest::BodyReader& reader, ParsedBody& out);
   bool read_prompt(ingest::BodyReader& reader, const RequestBodyOptions& options, ParsedBody& out);
   bool add_text_prompt(const RequestBodyOptions& options, std::size_t start, bool first);

@@ -35,7 +35,7 @@ struct EnumNames;
 WARMROUTE_ENUM_NAMES(Algorithm, 9, "cost", "random", "round_robin", "least_requests", "least_tokens", "power_of_two",
                      "longest_match", "consistent_hash", "bounded_hash");
 WARMROUTE_ENUM_NAMES(BlockKind, 2, "tokens", "text");
-WARMROUTE_ENUM_NAMES(BodyApi, 5, "chat", "completions", "responses", "embeddings", "messages");
+WARMROUTE_ENUM_NAMES(BodyApi, 7, "chat", "completions", "responses", "embeddings", "messages", "gemini", "converse");
 WARMROUTE_ENUM_NAMES(CacheKind, 2, "paged", "slots");
 WARMROUTE_ENUM_NAMES(Health, 3, "up", "draining", "down");
 WARMROUTE_ENUM_NAMES(Isolation, 3, "none", "salt", "pool");

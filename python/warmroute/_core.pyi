@@ -38,6 +38,8 @@ class BodyApi(enum.IntEnum):
     responses = 2
     embeddings = 3
     messages = 4
+    gemini = 5
+    converse = 6
 class CacheKind(enum.IntEnum):
     """
     How an engine keeps what it has computed: paged, blocks that requests share (vLLM, SGLang); slots, whole sequences (llama.cpp).
@@ -1114,7 +1116,7 @@ class ParsedBody:
         ...
 class BodyParser:
     """
-    Reads bodies of OpenAI chat, completions, responses, embeddings, and of Anthropic messages. Thread-safe.
+    Reads bodies of OpenAI chat, completions, responses, embeddings, of Anthropic messages, Gemini and Bedrock Converse. Thread-safe.
 
     tokenizer: called with the canonical prompt (bytes), gives token ids (a uint32 array, or any sequence of ints, slower);
     None: blocks are of text, unless the body has ids. block_size, hash_seed, isolation: as the router's policy has them

@@ -24,7 +24,9 @@ TEST(PathsNameTheFormat) {
                {"/v1/completions", WR_API_COMPLETIONS},
                {"/v1/responses", WR_API_RESPONSES},
                {"/v1/embeddings", WR_API_EMBEDDINGS},
-               {"/team-a/v1/messages?beta=true", WR_API_MESSAGES}};
+               {"/team-a/v1/messages?beta=true", WR_API_MESSAGES},
+               {"/v1beta/models/g:streamGenerateContent?alt=sse", WR_API_GEMINI},
+               {"/model/m/converse", WR_API_CONVERSE}};
   uint32_t api = 77;
   size_t i;
   for (i = 0; i < sizeof cases / sizeof cases[0]; ++i) {

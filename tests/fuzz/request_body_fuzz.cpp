@@ -24,7 +24,7 @@ std::size_t ids_of_bytes(void*, std::string_view prompt, std::uint32_t* out, std
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   static RequestBodyParser reused;
-  const auto api = static_cast<BodyApi>((data[0] & 7) % 5);
+  const auto api = static_cast<BodyApi>((data[0] & 7) % 7);
   const std::string_view body(reinterpret_cast<const char*>(data) + 1, size - 1);
   RequestBodyOptions options;
   if ((data[0] & 8) != 0) options.tokenizer.encode = ids_of_bytes;

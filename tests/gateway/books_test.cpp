@@ -244,15 +244,17 @@ TEST(GatewayBooks, ForwardAndReadTheWordsOfEveryApi) {
   const auto post = [&](const char* target, const std::string& body) {
     return call(rig.port(), "POST", target, body, Books::bearer("alice")).status;
   };
-  EXPECT_EQ(post("/v1beta/models/m:generateContent", R"({"contents":[]})"), 200u);
+  const std::string contents = R"({"contents":[{"role":"user","parts":[{"text":"hello"}]}]})";
+  EXPECT_EQ(post("/v1beta/models/m:generateContent", contents), 200u);
   EXPECT_EQ(usage_of(rig.port(), "", "\"total\"", "input_tokens"), 50);
-  EXPECT_EQ(post("/model/m/converse", R"({"messages":[]})"), 200u);
+  EXPECT_EQ(post("/model/m/converse", R"({"messages":[{"role":"user","content":[{"text":"hello"}]}]})"), 200u);
   EXPECT_EQ(usage_of(rig.port(), "", "\"total\"", "input_tokens"), 80);
   EXPECT_EQ(post("/v1/messages", ask("x", 5)), 200u);
   EXPECT_EQ(usage_of(rig.port(), "", "\"total\"", "input_tokens"), 96);
   EXPECT_EQ(usage_of(rig.port(), "", "\"total\"", "cached_input_tokens"), 49);
   EXPECT_EQ(usage_of(rig.port(), "", "\"total\"", "output_tokens"), 9);
-  EXPECT_EQ(post("/v1beta/models/other:generateContent", "{}"), 404u);
+  EXPECT_EQ(post("/v1beta/models/other:generateContent", contents), 404u);
+  EXPECT_EQ(post("/v1beta/models/m:generateContent", R"({"contents":[{"parts":7}]})"), 400u);
   EXPECT_BOOKS_CLOSED(rig);
 }
 

@@ -175,5 +175,33 @@ TEST(GatewayBudget, TheTeamOfAKeyIsTheRoutersTenant) {
   EXPECT_BOOKS_CLOSED(rig);
 }
 
+TEST(GatewayBudget, PromptsInTheWordsOfEveryApiAreKnownAgain) {
+  FakeServer server([](FakeCall& c) { c.answer(200, "{}"); });
+  Books books;
+  books.add_key("alice", "");
+  books.publish();
+  Rig rig(books.config({server.port()}));
+  const std::string text(4'000, 'x');
+  const std::string turn = R"([{"role":"user",%":[{"text":")" + text + R"("}]}])";
+  const auto in = [&](const std::string& list, const std::string& parts) {
+    std::string body = "{\"" + list + "\":" + turn + "}";
+    return body.replace(body.find('%'), 1, "\"" + parts);
+  };
+  const std::pair<const char*, std::string> requests[]{
+      {"/v1/chat/completions", chat_body(text)},
+      {"/v1beta/models/m:streamGenerateContent?alt=sse", in("contents", "parts")},
+      {"/model/m/converse", in("messages", "content")},
+      {"/v1/messages", chat_body(text)},
+  };
+  for (const auto& [path, body] : requests) {
+    const Answer answer = call(rig.port(), "POST", path, body, Books::bearer("alice"));
+    ASSERT_EQ(answer.status, 200u) << answer.body;
+    const int expected = std::atoi(answer.head("x-warmroute-expected-cached-tokens").c_str());
+    if (path == requests[0].first) EXPECT_EQ(expected, 0);
+    else EXPECT_GT(expected, 500) << path << ": the prompt is the chat's";
+  }
+  EXPECT_BOOKS_CLOSED(rig);
+}
+
 }  // namespace budget_tests
 }  // namespace warmroute::testing

@@ -1,6 +1,7 @@
 /// Reads the body of an LLM request into what routing needs: who asks for which model, and the prompt as block hashes.
-/// OpenAI chat completions, completions, responses and embeddings, and Anthropic messages. The same prompt has the same
-/// blocks whatever API, client or spelling of JSON it came by; different adapters, salts and tenants share none.
+/// OpenAI chat completions, completions, responses and embeddings, Anthropic messages, Gemini's generateContent and
+/// Bedrock's Converse (which name model and stream in their paths). The same prompt has the same blocks whatever API,
+/// client or spelling of JSON it came by; different adapters, salts and tenants share none.
 /// Strict: every byte is checked, also in members that routing does not read; what no engine understands is refused,
 /// with a code, a message that names the member, and a byte offset. Wrong types in unread members are the engine's.
 /// Keeps no prompt text: scratch is wiped before parse() returns; the result has hashes, counts, hints and token ids.
@@ -29,6 +30,8 @@ enum class BodyApi : std::uint8_t {
   responses = 2,    ///< POST /v1/responses
   embeddings = 3,   ///< POST /v1/embeddings
   messages = 4,     ///< POST /v1/messages (Anthropic)
+  gemini = 5,       ///< POST .../models/<model>:generateContent, :streamGenerateContent (Gemini, Vertex)
+  converse = 6,     ///< POST /model/<model>/converse, /converse-stream (Bedrock)
 };
 
 /// returns: the API whose path `path` ends with, e.g. "/v1/chat/completions" or "/team-a/v1/messages?beta=true".
