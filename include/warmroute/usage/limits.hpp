@@ -1,7 +1,8 @@
 /// How much a client may use: requests, tokens, money and concurrency, per key, team, model or any other label, as rates
 /// and as calendar budgets. A request reserves what it may use before it leaves and settles what it used after.
 /// Invariants: all limits of all scopes are charged or none; what is not settled is bounded by what was reserved; the truth
-/// goes into the window that was charged, and no refund leaks into a later one; a ticket is settled once, or its lease ends.
+/// goes into the window that was charged, and no refund leaks into a later one; a rate stands after a refund as if the truth
+/// had been charged from the start; a ticket is settled once, or its lease ends.
 /// Does not: read a clock, estimate (usage/request_side.hpp), price (usage/price.hpp), outlive the process, share state
 /// between processes.
 #pragma once
