@@ -11,12 +11,15 @@
 namespace warmroute {
 namespace {
 
-constexpr std::uint64_t kBodyVersion = 1;
+constexpr std::uint64_t kBodyVersion = 2;  // 1: without what was learned of hardware
 constexpr std::uint64_t kMostReplicas = 65'535;
 constexpr std::uint64_t kMostNameBytes = 1'024;             // as validate(ReplicaSpec)
 constexpr std::uint64_t kMostAge = std::uint64_t{1} << 60;  // ns: 36 years
 constexpr std::size_t kLeastRunBytes = 3;                   // parent, age, count
 constexpr std::size_t kLeastReplicaBytes = 12;
+constexpr std::size_t kLeastPoolBytes = 3;  // name, kinds, replicas
+constexpr std::size_t kLeastKindBytes = 5 + 2 + LearnedKind::kSums;
+constexpr std::size_t kLeastSlownessBytes = 4;  // name of one byte, rank, slowness
 
 void append_varint(std::string& out, std::uint64_t v) {
   for (; v >= 0x80; v >>= 7) out.push_back(static_cast<char>(v | 0x80));
@@ -24,6 +27,9 @@ void append_varint(std::string& out, std::uint64_t v) {
 }
 void append_count(std::string& out, std::int64_t v) {
   append_varint(out, static_cast<std::uint64_t>(std::max<std::int64_t>(0, v)));
+}
+void append_whole(std::string& out, std::int64_t v) {
+  append_varint(out, static_cast<std::uint64_t>(v) << 1 ^ static_cast<std::uint64_t>(v >> 63));
 }
 void append_u64(std::string& out, std::uint64_t v, int bytes) {
   for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>(v >> (8 * i)));
@@ -63,6 +69,10 @@ class Reader {
     return v;
   }
   std::int64_t amount(std::uint64_t most, const char* what) { return static_cast<std::int64_t>(varint(most, what)); }
+  std::int64_t whole(const char* what) {
+    const std::uint64_t v = varint(std::numeric_limits<std::uint64_t>::max(), what);
+    return static_cast<std::int64_t>(v >> 1 ^ (0 - (v & 1)));
+  }
   std::string text(const char* what) {
     const auto size = static_cast<std::size_t>(count(kMostNameBytes, 1, what));
     std::string out(bytes_.substr(at_, size));
@@ -154,6 +164,42 @@ void read_replica(Reader& in, NamedReplicaCache& out) {
   read_tree(in, c.tree);
 }
 
+void read_learned(Reader& in, NamedLearned& out) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  out.pool = in.text("pool");
+  const std::uint64_t kinds = in.count(kMostReplicas, kLeastKindBytes, "count of kinds");
+  out.learned.kinds.resize(in.failed() ? 0 : kinds);
+  for (LearnedKind& kind : out.learned.kinds) {
+    for (std::int64_t* rate : {&kind.declared.floor_ns, &kind.declared.token_ps, &kind.declared.pair_ps,
+                               &kind.declared.context_ps, &kind.declared.overhead_ns}) {
+      *rate = in.amount(kMost, "declared rate");
+    }
+    kind.samples = in.amount(kMost, "count of samples");
+    kind.trusted = in.varint(1, "whether rates are trusted") == 1;
+    for (std::int64_t& sum : kind.sums) sum = in.whole("sum of samples");
+  }
+  const std::uint64_t replicas = in.count(kMostReplicas, kLeastSlownessBytes, "count of replicas of a pool");
+  out.learned.replicas.resize(in.failed() ? 0 : replicas);
+  for (LearnedSlowness& replica : out.learned.replicas) {
+    replica.name = in.text("name");
+    replica.dp_rank = static_cast<std::uint32_t>(in.varint(std::numeric_limits<std::uint32_t>::max(), "dp_rank"));
+    replica.slowness = in.amount(kMost, "slowness");
+  }
+}
+
+void read_pools(Reader& in, std::vector<NamedLearned>& out) {
+  const std::uint64_t pools = in.count(kMostReplicas, kLeastPoolBytes, "count of pools");
+  std::set<std::string_view> seen;  // views into `out`'s names: reserved once
+  out.reserve(pools);
+  for (std::uint64_t i = 0; i < pools && !in.failed(); ++i) {
+    const std::size_t start = in.at();
+    read_learned(in, out.emplace_back());
+    if (!in.failed() && !seen.insert(out.back().pool).second) {
+      in.fail(Code::malformed, start, {"a pool that came before"});
+    }
+  }
+}
+
 }  // namespace
 
 void append_body_header(std::string& out, std::uint32_t block_size, std::uint32_t seed_digest, std::uint64_t replicas) {
@@ -198,6 +244,28 @@ void append_replica_cache(std::string& out, std::string_view pool, std::string_v
   }
 }
 
+void append_pool_count(std::string& out, std::uint64_t pools) { append_varint(out, pools); }
+
+void append_learned(std::string& out, std::string_view pool, const LearnedPool& learned) {
+  append_text(out, pool);
+  append_varint(out, learned.kinds.size());
+  for (const LearnedKind& kind : learned.kinds) {
+    const Rates& r = kind.declared;
+    for (const std::int64_t rate : {r.floor_ns, r.token_ps, r.pair_ps, r.context_ps, r.overhead_ns}) {
+      append_count(out, rate);
+    }
+    append_count(out, kind.samples);
+    append_varint(out, kind.trusted ? 1 : 0);
+    for (const std::int64_t sum : kind.sums) append_whole(out, sum);
+  }
+  append_varint(out, learned.replicas.size());
+  for (const LearnedSlowness& replica : learned.replicas) {
+    append_text(out, replica.name);
+    append_varint(out, replica.dp_rank);
+    append_count(out, replica.slowness);
+  }
+}
+
 // Lengths keep as many leading bits as their exponent has bits (the "Padme" rule of Nikitin et al., PURBs, 2019); at least 4 KiB.
 void pad_body(std::string& out, std::size_t from) {
   const std::uint64_t length = std::max<std::uint64_t>(out.size() - from, 4'096);
@@ -209,9 +277,9 @@ void pad_body(std::string& out, std::size_t from) {
 Result<CacheBody> read_cache_body(std::string_view body) {
   Reader in(body);
   CacheBody out;
-  if (const std::uint64_t version = in.varint(std::numeric_limits<std::uint64_t>::max(), "version");
-      !in.failed() && version != kBodyVersion) {
-    in.fail(Code::unsupported, 0, {"body of version ", std::to_string(version), ", this reads version 1"});
+  const std::uint64_t version = in.varint(std::numeric_limits<std::uint64_t>::max(), "version");
+  if (!in.failed() && (version < 1 || version > kBodyVersion)) {
+    in.fail(Code::unsupported, 0, {"body of version ", std::to_string(version), ", this reads versions 1 and 2"});
   }
   out.block_size = static_cast<std::uint32_t>(in.varint(512, "block_size"));
   out.seed_digest = static_cast<std::uint32_t>(in.fixed(4, "seed digest"));
@@ -229,6 +297,7 @@ Result<CacheBody> read_cache_body(std::string_view body) {
       in.fail(Code::malformed, start, {"a replica that came before"});
     }
   }
+  if (version >= 2) read_pools(in, out.learned);
   if (!in.failed()) in.expect_zeros();
   if (in.failed()) return in.error();
   return out;

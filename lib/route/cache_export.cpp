@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include <openssl/crypto.h>
@@ -112,6 +113,22 @@ const ReplicaRow* find(const std::vector<ReplicaRow>& rows, const NamedReplicaCa
   return nullptr;
 }
 
+// What was learned of each pool's hardware.
+void append_pools(std::string& out, const Router& router) {
+  std::set<std::string> names;
+  for (ReplicaRow& row : router.replicas()) names.insert(std::move(row.spec.pool));
+  std::string pools;
+  std::uint64_t count = 0;
+  for (const std::string& name : names) {
+    const auto learned = router.learned(name);
+    if (!learned || (learned->kinds.empty() && learned->replicas.empty())) continue;
+    append_learned(pools, name, *learned);
+    ++count;
+  }
+  append_pool_count(out, count);
+  out += pools;
+}
+
 }  // namespace
 
 Result<std::string> export_caches(const Router& router, CacheExportKey key, Nanos now) {
@@ -138,6 +155,7 @@ Result<std::string> export_caches(const Router& router, CacheExportKey key, Nano
   out.reserve(kHeaderBytes + replicas.size() + replicas.size() / 8 + 8'192);
   append_body_header(out, policy.block_size, digest, count);
   out += replicas;
+  append_pools(out, router);
   std::string().swap(replicas);
   pad_body(out, kHeaderBytes);
   const std::size_t size = out.size() - kHeaderBytes;
@@ -185,6 +203,10 @@ Result<CacheImportReport> import_caches(Router& router, std::string_view bytes, 
     ++report.replicas_restored;
     report.blocks_restored += restored->added;
     replica.cache.tree = {};
+  }
+  for (const NamedLearned& pool : body->learned) {  // of a pool that is not here, nothing is to be learned
+    const auto restored = router.restore_learned(pool.pool, pool.learned);
+    report.rates_restored += restored ? restored->kinds : 0;
   }
   return report;
 }

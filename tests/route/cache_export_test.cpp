@@ -200,6 +200,40 @@ TEST(CacheExport, NoHashAndNoNameIsReadableAndNoTwoAreAlike) {
   for (const int n : seen) EXPECT_LT(n, 100);  // 4 KiB of mostly zeros before encryption
 }
 
+TEST(CacheExport, CarriesWhatWasLearnedOfTheHardware) {
+  Warm old;
+  for (int i = 0; i < 200; ++i) {  // each takes 3 ms for 100 tokens: quicker than declared
+    Request request;
+    request.input_tokens = 100 + i;
+    old.end += seconds(1);
+    const Decision d = old.router.route(request, old.end);
+    old.router.first_token(d.ticket, old.end + milliseconds(3));
+    old.router.finish(d.ticket, {request.input_tokens, 0, 100}, old.end + milliseconds(403));
+    old.end += milliseconds(403);
+  }
+  const RouterStatistics before = old.router.statistics();
+  const LearnedRates* quick = rates_of(before, before.replicas.at(0));
+  ASSERT_NE(quick, nullptr);
+  ASSERT_GT(quick->samples, 30u);
+  ASSERT_NE(quick->used, quick->declared);
+  Router fresh;
+  test::add_three(fresh);
+  const auto report = import_caches(fresh, old.bytes(), kKey, Nanos{1});
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_EQ(report->rates_restored, 3u) << "three kinds of hardware";
+  const RouterStatistics after = fresh.statistics();
+  for (std::size_t i = 0; i < 3; ++i) {
+    const LearnedRates* then = rates_of(before, before.replicas.at(i));
+    const LearnedRates* now = rates_of(after, after.replicas.at(i));
+    ASSERT_NE(now, nullptr);
+    EXPECT_EQ(now->used, then->used);
+    EXPECT_EQ(now->samples, then->samples);
+    EXPECT_EQ(now->learned, then->learned);
+    EXPECT_EQ(after.replicas.at(i).slowness, before.replicas.at(i).slowness);
+  }
+  EXPECT_EQ(import_caches(fresh, old.bytes(), kKey, Nanos{2})->rates_restored, 0u) << "it has learned by itself";
+}
+
 // --- the plain body ------------------------------------------------------------------------------------------------
 
 std::string small_body() {
@@ -213,6 +247,18 @@ std::string small_body() {
   append_body_header(body, 16, 0xABCD1234, 2);
   append_replica_cache(body, "pool", "one", 0, cache);
   append_replica_cache(body, "pool", "one", 3, {});
+  LearnedPool learned;
+  learned.kinds.resize(2);
+  learned.kinds[1].declared.token_ps = 7;
+  learned.kinds[1].samples = 300;
+  learned.kinds[1].trusted = true;
+  for (std::size_t i = 0; i < LearnedKind::kSums; ++i) {
+    learned.kinds[1].sums[i] = (i % 2 == 0 ? -1 : 1) * (std::int64_t{1} << 2 * i);
+  }
+  learned.replicas = {{"one", 3, 1 << 20}, {"two", 0, 1 << 21}};
+  append_pool_count(body, 2);
+  append_learned(body, "", {});
+  append_learned(body, "pool", learned);
   return body;
 }
 
@@ -233,6 +279,32 @@ TEST(CacheBody, ReadsWhatWasWritten) {
   EXPECT_EQ(tree.runs[2].last_use, Nanos{-90});
   EXPECT_EQ(tree.blocks[4], BlockHash{0x0505050505050505});
   EXPECT_TRUE(CachedPaths(tree).valid());
+  ASSERT_EQ(body->learned.size(), 2u);
+  EXPECT_TRUE(body->learned[0].learned.kinds.empty());
+  const LearnedPool& learned = body->learned[1].learned;
+  EXPECT_EQ(body->learned[1].pool, "pool");
+  ASSERT_EQ(learned.kinds.size(), 2u);
+  EXPECT_EQ(learned.kinds[1].declared.token_ps, 7);
+  EXPECT_EQ(learned.kinds[1].samples, 300);
+  EXPECT_TRUE(learned.kinds[1].trusted);
+  EXPECT_EQ(learned.kinds[1].sums[0], -1);
+  EXPECT_EQ(learned.kinds[1].sums[23], std::int64_t{1} << 46);
+  EXPECT_EQ(learned.kinds[1].sums[24], -(std::int64_t{1} << 48));
+  ASSERT_EQ(learned.replicas.size(), 2u);
+  EXPECT_EQ(learned.replicas[0].name, "one");
+  EXPECT_EQ(learned.replicas[0].dp_rank, 3u);
+  EXPECT_EQ(learned.replicas[1].slowness, 1 << 21);
+}
+
+TEST(CacheBody, OfTheFirstVersionIsReadWithoutRates) {
+  std::string body;
+  append_body_header(body, 16, 5, 1);
+  append_replica_cache(body, "", "one", 0, {});
+  body[0] = 1;
+  const auto read = read_cache_body(body);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->replicas.size(), 1u);
+  EXPECT_TRUE(read->learned.empty());
 }
 
 TEST(CacheBody, EveryCutIsRefusedWithItsPlace) {
@@ -247,7 +319,9 @@ TEST(CacheBody, EveryCutIsRefusedWithItsPlace) {
 
 TEST(CacheBody, OtherVersionsRepeatedNamesAndWhatFollowsAreRefused) {
   std::string other = small_body();
-  other[0] = 2;
+  other[0] = 3;
+  EXPECT_EQ(read_cache_body(other).code(), Code::unsupported);
+  other[0] = 0;
   EXPECT_EQ(read_cache_body(other).code(), Code::unsupported);
   std::string padded = small_body();
   const std::size_t end = padded.size();
@@ -264,6 +338,13 @@ TEST(CacheBody, OtherVersionsRepeatedNamesAndWhatFollowsAreRefused) {
   const std::size_t second = twice.size();
   append_replica_cache(twice, "", "same", 1, {});
   EXPECT_EQ(read_cache_body(twice).error().offset, second);
+  std::string pools;
+  append_body_header(pools, 16, 0, 0);
+  append_pool_count(pools, 2);
+  append_learned(pools, "same", {});
+  const std::size_t second_pool = pools.size();
+  append_learned(pools, "same", {});
+  EXPECT_EQ(read_cache_body(pools).error().offset, second_pool);
 }
 
 TEST(CacheBody, CountsBeyondTheBytesReserveNothing) {

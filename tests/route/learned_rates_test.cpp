@@ -403,5 +403,59 @@ TEST(LearnedRates, AreEqualAfterEqualCalls) {
   EXPECT_EQ(learned[0], learned[1]);
 }
 
+TEST(LearnedRates, GoOnInAnotherRouterAsIfItWereTheSame) {
+  Fleet fleet(2, {}, times(Rates{}, 3, 0.5, 2, 1));
+  Draws draws(22);
+  fleet.serve_any(200, draws);
+  fleet.machines[1].slowness = 2;
+  fleet.serve_any(60, draws);
+  const auto learned = fleet.router.learned("");
+  ASSERT_TRUE(learned.ok());
+  ASSERT_EQ(learned->kinds.size(), 1u);
+  ASSERT_EQ(learned->replicas.size(), 2u);
+
+  Fleet next(2, {}, times(Rates{}, 3, 0.5, 2, 1));
+  next.machines[1].slowness = 2;
+  next.now = fleet.now;
+  const auto restored = next.router.restore_learned("", *learned);
+  ASSERT_TRUE(restored.ok()) << restored.error().message;
+  EXPECT_EQ(restored->kinds, 1u);
+  EXPECT_EQ(restored->replicas, 2u);
+  EXPECT_EQ(next.learned().used, fleet.learned().used);
+  EXPECT_EQ(next.learned().samples, fleet.learned().samples);
+  EXPECT_GT(next.slowness(1), 1.2);
+  EXPECT_DOUBLE_EQ(next.slowness(1), fleet.slowness(1));
+  Draws same(23), again(23);
+  fleet.serve_any(60, same);
+  next.serve_any(60, again);
+  EXPECT_EQ(next.learned().used, fleet.learned().used);
+  EXPECT_DOUBLE_EQ(next.slowness(1), fleet.slowness(1));
+  EXPECT_EQ(next.router.restore_learned("", *learned)->kinds, 0u) << "it has learned by itself";
+}
+
+TEST(LearnedRates, AreNotRestoredWhereNobodyHasThemOrNobodyLearnsThem) {
+  Fleet fleet(1, {}, {});
+  Draws draws(24);
+  fleet.serve_any(50, draws);
+  auto learned = *fleet.router.learned("");
+  EXPECT_EQ(fleet.router.learned("other").code(), Code::not_found);
+  Fleet other(1, {}, times(Rates{}, 2, 2, 2, 2));
+  EXPECT_EQ(other.router.restore_learned("other", learned).code(), Code::not_found);
+  learned.replicas[0].name = "another";
+  const auto restored = other.router.restore_learned("", learned);
+  ASSERT_TRUE(restored.ok());
+  EXPECT_EQ(restored->kinds + restored->replicas, 0u) << "another kind of hardware, another replica";
+  for (std::size_t i = 0; i < LearnedKind::kSums; ++i) {
+    for (const std::int64_t absurd : {std::int64_t{1} << 62, -(std::int64_t{1} << 62)}) {
+      LearnedPool broken = learned;
+      broken.kinds[0].sums[i] = absurd;
+      EXPECT_EQ(other.router.restore_learned("", broken).code(), Code::invalid_argument) << i;
+    }
+  }
+  learned.kinds.clear();
+  learned.replicas[0].slowness = 0;
+  EXPECT_EQ(other.router.restore_learned("", learned).code(), Code::invalid_argument);
+}
+
 }  // namespace
 }  // namespace warmroute

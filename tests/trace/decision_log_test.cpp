@@ -12,6 +12,7 @@
 
 #include "support/scratch.hpp"
 #include "trace/decision_log/keyed.hpp"
+#include "warmroute/route/models.hpp"
 #include "warmroute/route/policy_json.hpp"
 #include "warmroute/trace/decision_recorder.hpp"
 #include "warmroute/trace/sample.hpp"
@@ -327,7 +328,7 @@ class AnyCalls {
     }
   }
   void member() {
-    switch (random_.below(10)) {
+    switch (random_.below(11)) {
       case 0:
       case 1:
       case 2: {
@@ -376,6 +377,13 @@ class AnyCalls {
       case 8:
         static_cast<void>(recorder_.drain(any_replica(), now_ + milliseconds(random_.between(0, 500)), now_));
         return;
+      case 9: {
+        if (auto learned = recorder_.router().learned(chance(3) ? "big" : "")) {
+          for (LearnedKind& kind : learned->kinds) kind.declared.floor_ns += chance(9) ? 1 : 0;
+          static_cast<void>(recorder_.restore_learned(chance(3) ? "big" : "", *learned));
+        }
+        return;
+      }
       default: recorder_.advance(now_); return;
     }
   }
@@ -403,6 +411,48 @@ TEST(DecisionLog, CallsOfEveryKindReplayToTheSameDecisions) {
     EXPECT_GT(result.decisions, 1'000u);
     EXPECT_TRUE(result.identical()) << "seed " << seed << ": " << places(result);
   }
+  std::remove(path.c_str());
+}
+
+TEST(DecisionLog, ARouterInFrontOfARecorderIsRecordedWhoeverUsesIt) {
+  const std::string path = log_path("front");
+  {
+    auto recorder = DecisionRecorder::open(path);
+    ASSERT_TRUE(recorder.ok());
+    Router router(recorder->calls());
+    const DecisionRecorder moved = std::move(*recorder);  // what is behind the router stays
+    Policy policy;
+    policy.gamma = 0.5;
+    ASSERT_TRUE(router.set_policy(policy).ok());
+    EXPECT_EQ(router.policy(), policy);
+    ReplicaSpec spec{.name = "a", .pool = "big"};
+    ASSERT_TRUE(router.add_replica(spec, Nanos{1}).ok());
+    ASSERT_TRUE(router.add_replica({.name = "b", .pool = "big"}, Nanos{1}).ok());
+    EXPECT_EQ(router.replicas().size(), 2u);
+    EXPECT_EQ(router.find_replica("b")->slot, 1u);
+    EXPECT_EQ(router.replica(*router.find_replica("a"))->pool, "big");
+    ModelRouter models(router);
+    ASSERT_TRUE(models.set_map(*model_map_from_json(R"({"models":[{"name":"m","targets":[{"pool":"big"}]}]})")).ok());
+    std::vector<std::uint32_t> ids(64, 7);
+    for (int i = 0; i < 20; ++i) {
+      Request r;
+      r.model = "m";
+      r.token_ids = ids;
+      const Nanos now = milliseconds(10 * i + 2);
+      const ModelDecision d = models.route(r, now);
+      ASSERT_TRUE(d.decision.routed());
+      EXPECT_TRUE(router.first_token(d.decision.ticket, now));
+      EXPECT_EQ(router.requests_in_flight("big"), 1);
+      EXPECT_TRUE(router.finish(d.decision.ticket, {64, 0, 3}, now + milliseconds(1)));
+    }
+    EXPECT_EQ(router.statistics().outcomes[0], 20u);
+    EXPECT_TRUE(router.learned("big").ok());
+    EXPECT_EQ(router.cached(*router.find_replica("a"), Nanos{9}).code(), Code::unsupported);
+    EXPECT_EQ(moved.log_statistics().records, 3u + 3 * 20);
+  }
+  const DecisionReplay result = replay(path);
+  EXPECT_EQ(result.decisions, 20u);
+  EXPECT_TRUE(result.identical()) << places(result);
   std::remove(path.c_str());
 }
 

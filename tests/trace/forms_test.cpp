@@ -495,5 +495,47 @@ TEST(TraceWriter, RefusesWhatTheFormCannotHold) {
   EXPECT_EQ(TraceWriter::open("/nonexistent/x.jsonl").code(), Code::io);
 }
 
+// FNV-1a over a line per record with all of its fields: tests/capi/trace_test.c and python/tests/test_trace.py make the same of the same files.
+std::uint64_t digest_of(const Records& records) {
+  std::uint64_t digest = 14695981039346656037U;
+  const auto more = [&](const std::string& text) {
+    for (const char c : text) digest = (digest ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  };
+  for (const TraceRecord& r : records) {
+    std::string line;
+    for (const std::uint64_t block : r.blocks) line += std::to_string(block) + ' ';
+    for (const std::string* text : {&r.model, &r.adapter, &r.request_class}) line += *text + ',';
+    line += std::to_string(r.arrival_us) + ',' + std::to_string(r.input_tokens) + ',' +
+            std::to_string(r.output_tokens) + ',' + std::to_string(r.session) + ',' + std::to_string(r.block_tokens) +
+            ',';
+    for (const auto& known : {r.max_output_tokens, r.cached_tokens, r.ttft_us})
+      line += std::to_string(known.value_or(-1)) + ',';
+    line += std::to_string(r.priority.value_or(-999)) + ',' + (r.stream ? std::to_string(*r.stream ? 1 : 0) : "-1") +
+            ',' + std::to_string(r.cancelled ? 1 : 0) + ',' + std::to_string(r.follows) + ',' +
+            std::to_string(r.think_us) + '\n';
+    more(line);
+  }
+  return digest;
+}
+
+TEST(TraceFiles, GiveTheRecordsThatCAndPythonGetToo) {
+  const struct {
+    std::string path;
+    std::size_t records;
+    std::uint64_t digest;
+  } files[] = {
+      {WARMROUTE_TEST_DATA "/traces/azure_code_120.csv", 120, 1376176534401509859U},
+      {WARMROUTE_TEST_DATA "/traces/weka_4.jsonl", 330, 16165924615425173174U},
+      {WARMROUTE_TEST_DATA "/traces/ragpulse/0_trace.jsonl", 80, 14884271213351314556U},
+      {WARMROUTE_BENCHMARK_DATA "/mooncake_conversation_1200.jsonl", 1'200, 5968675010914389020U},
+  };
+  for (const auto& file : files) {
+    const auto records = all_of(std::move(*TraceReader::open(file.path)));
+    ASSERT_TRUE(records.ok()) << records.error().message;
+    EXPECT_EQ(records->size(), file.records) << file.path;
+    EXPECT_EQ(digest_of(*records), file.digest) << file.path;
+  }
+}
+
 }  // namespace
 }  // namespace warmroute::trace::forms_test

@@ -60,6 +60,7 @@ struct ReplicaStatistics {
   Role role = Role::unified;
   double prefill_share = 0;  ///< of its time of late, by the work booked there; where pairs can be formed
   double slowness = 1;       ///< learned: 2 takes twice as long as replicas of equal declared rates; used from 1.17 on
+  Rates declared{};          ///< its kind of hardware: rates_of finds what was learned of it
 };
 
 /// One kind of hardware in a pool: replicas of equal declared rates.
@@ -118,5 +119,16 @@ struct RouterStatistics {
   std::vector<PoolStatistics> pools;
   std::vector<ReplicaStatistics> replicas;
 };
+
+/// returns: what was learned of the kind of hardware that this replica is of; null: nothing is known of its pool.
+inline const LearnedRates* rates_of(const RouterStatistics& s, const ReplicaStatistics& replica) noexcept {
+  for (const PoolStatistics& pool : s.pools) {
+    if (pool.name != replica.pool) continue;
+    for (const LearnedRates& kind : pool.rates) {
+      if (kind.declared == replica.declared) return &kind;
+    }
+  }
+  return nullptr;
+}
 
 }  // namespace warmroute

@@ -1,4 +1,5 @@
-/// What a router believes of all its replicas' caches, as bytes for a file: a proxy that restarts with them starts warm.
+/// What a router believes of all its replicas' caches, and what it has learned of their hardware, as bytes for a file: a proxy that
+/// restarts with them starts warm.
 /// Encrypted and authenticated (ChaCha20-Poly1305 under a key derived per export), and padded: without the key nobody reads a hash, a
 /// name or a count from it, nor confirms a guess; with it, not one changed byte goes unnoticed.
 /// Invariant: bytes that are not whole, of this version, under this key and of the policy's hashes change nothing.
@@ -32,6 +33,7 @@ struct CacheImportReport {
       0;  ///< not in the router by (pool, name, dp_rank), or without a model (role prefill): skipped
   std::uint64_t blocks_offered = 0;   ///< in the export, those of unknown replicas included
   std::uint64_t blocks_restored = 0;  ///< believed now and not before
+  std::uint64_t rates_restored = 0;   ///< kinds of hardware that begin with learned rates (Router::restore_learned)
 };
 
 /// returns: a self-contained export; the same state gives other bytes each time. units: `now` as for every call of the router.

@@ -26,9 +26,11 @@
 #include "warmroute/route/cache_events.hpp"
 #include "warmroute/route/decision.hpp"
 #include "warmroute/route/explain.hpp"
+#include "warmroute/route/learned.hpp"
 #include "warmroute/route/policy.hpp"
 #include "warmroute/route/replica_cache.hpp"
 #include "warmroute/route/request.hpp"
+#include "warmroute/route/router_calls.hpp"
 
 namespace warmroute {
 
@@ -58,6 +60,8 @@ class RouterCore;
 class Router {
  public:
   explicit Router(RouterOptions options = {});
+  /// Hands every call on to `calls` and decides nothing itself: one that records, say. lifetime: `calls` is longer.
+  explicit Router(RouterCalls& calls);
   ~Router();
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
@@ -148,11 +152,19 @@ class Router {
   /// cost: less than the requests cost that made it; locks as above.
   Result<RestoredCache> restore_cached(ReplicaId id, const ReplicaCache& cache, Nanos now, Nanos away = Nanos{0});
 
+  /// What requests have taught of a pool's hardware, for a restart; export_caches calls it. To read it: statistics().pools[i].rates.
+  /// errors: not_found. cost: a few numbers per kind and replica; membership calls wait.
+  [[nodiscard]] Result<LearnedPool> learned(std::string_view pool) const;
+  /// Begins with it: kinds (equal declared rates) and replicas that are here by now and have learned nothing by themselves; others are
+  /// passed over. errors: not_found; invalid_argument: numbers that nobody learns. Nothing changes then.
+  Result<RestoredLearned> restore_learned(std::string_view pool, const LearnedPool& learned);
+
   /// Allocates; takes writers' locks for moments.
   [[nodiscard]] RouterStatistics statistics() const;
 
  private:
-  std::unique_ptr<detail::RouterCore> core_;
+  std::unique_ptr<detail::RouterCore> core_;  // null where calls_ is not
+  RouterCalls* calls_ = nullptr;
 };
 
 }  // namespace warmroute

@@ -42,8 +42,9 @@ enum class DecisionCall : std::uint8_t {
   restore_cached = 18,
   drain = 19,
   transfer_done = 20,
+  restore_learned = 21,
 };
-inline constexpr std::size_t kDecisionCallCount = 21;
+inline constexpr std::size_t kDecisionCallCount = 22;
 [[nodiscard]] std::string_view decision_call_name(DecisionCall call) noexcept;
 
 /// What `route` was asked, its strings owned.
@@ -83,7 +84,7 @@ struct DecisionRecord {
   std::optional<EngineHash> parent;
   std::vector<EngineHash> ids;    ///< keyed
   std::vector<BlockHash> blocks;  ///< keyed; of route: the prompt's
-  std::string text;               ///< set_policy: its JSON; clear_shared_store: the pool; restore_cached: the body
+  std::string text;               ///< set_policy: its JSON; clear_shared_store: the pool; restore_...: the body
   std::uint64_t policy_digest = 0;
   Nanos away{0};   ///< restore_cached
   Nanos until{0};  ///< drain
@@ -93,7 +94,7 @@ struct DecisionRecord {
 
   Code code = Code::ok;     ///< of calls that give a Result
   bool done = false;        ///< of first_token, transfer_done, finish and fail
-  std::uint64_t count = 0;  ///< blocks_removed, blocks_also_on: of those known; restore_cached: added
+  std::uint64_t count = 0;  ///< blocks_removed, blocks_also_on: of those known; restore_...: added
   Decision decision;
 };
 

@@ -77,6 +77,12 @@ class DecisionRecorder {
   void advance(Nanos now);
   /// A cache that a recorder's router gave (Router::cached), under the same key.
   Result<RestoredCache> restore_cached(ReplicaId id, const ReplicaCache& cache, Nanos now, Nanos away = Nanos{0});
+  Result<RestoredLearned> restore_learned(std::string_view pool, const LearnedPool& learned);
+
+  /// For `Router router(recorder->calls());`: a Router whose every call is recorded, also those of a KvSource, a MetricsPoller or a ModelRouter
+  /// that use it. Its caches are not exported (cached, restore_cached: unsupported): their hashes are the log's.
+  /// lifetime: this recorder's; a move does not end it.
+  [[nodiscard]] RouterCalls& calls() noexcept;
 
   /// The router inside, for what changes nothing: statistics, replicas, cached.
   [[nodiscard]] const Router& router() const noexcept;
@@ -86,8 +92,8 @@ class DecisionRecorder {
 
  private:
   struct State;
-  explicit DecisionRecorder(std::unique_ptr<State> state) noexcept;
-  std::unique_ptr<State> state_;
+  explicit DecisionRecorder(std::shared_ptr<State> state) noexcept;
+  std::shared_ptr<State> state_;  // shared with nobody but its own `calls`, which do not own it
 };
 
 }  // namespace warmroute::trace

@@ -188,6 +188,10 @@ void put_call(std::string& out, const DecisionRecord& r) {
       put_signed(out, r.away.value);
       put(out, r.count);
       break;
+    case DecisionCall::restore_learned:
+      put_text(out, r.text);
+      put(out, r.count);
+      break;
     case DecisionCall::remove_replica:
     case DecisionCall::clear_cache:
     case DecisionCall::first_token:
@@ -246,6 +250,10 @@ void read_call(Source& in, DecisionRecord& r) {
       r.away = Nanos{in.whole()};
       r.count = in.number();
       break;
+    case DecisionCall::restore_learned:
+      in.text(r.text);
+      r.count = in.number();
+      break;
     case DecisionCall::remove_replica:
     case DecisionCall::clear_cache:
     case DecisionCall::first_token:
@@ -257,7 +265,7 @@ void read_call(Source& in, DecisionRecord& r) {
 bool has_replica(DecisionCall call) noexcept {
   return call >= DecisionCall::add_replica && call != DecisionCall::clear_shared_store && call != DecisionCall::route &&
          call != DecisionCall::advance && call != DecisionCall::first_token && call != DecisionCall::finish &&
-         call != DecisionCall::fail && call != DecisionCall::transfer_done;
+         call != DecisionCall::fail && call != DecisionCall::transfer_done && call != DecisionCall::restore_learned;
 }
 bool has_ticket(DecisionCall call) noexcept {
   return call == DecisionCall::first_token || call == DecisionCall::transfer_done || call == DecisionCall::finish ||
@@ -287,7 +295,8 @@ std::string_view decision_call_name(DecisionCall call) noexcept {
                                                                     "advance",
                                                                     "restore_cached",
                                                                     "drain",
-                                                                    "transfer_done"};
+                                                                    "transfer_done",
+                                                                    "restore_learned"};
   const auto i = static_cast<std::size_t>(call);
   return i < kNames.size() ? kNames[i] : "unknown";
 }

@@ -150,6 +150,7 @@ void write_decision(JsonObject& to, const Decision& d) {
   if (!d.routed()) return;
   out.text("reason", reason_name(d.reason));
   out.id("replica", d.replica);
+  if (d.is_pair()) out.id("prefill_replica", d.prefill_replica);
   out.hash("ticket", static_cast<std::uint64_t>(d.ticket));
   out.number("input_tokens", d.input_tokens.value);
   out.number("cached_tokens", d.total_cached().value);
@@ -226,6 +227,7 @@ void write_call(JsonObject& to, const DecisionRecord& r, bool blocks) {
       to.number("away_ns", r.away.value);
       to.count("added", r.count);
       break;
+    case DecisionCall::restore_learned: to.count("added", r.count); break;
     case DecisionCall::remove_replica:
     case DecisionCall::clear_cache:
     case DecisionCall::first_token:

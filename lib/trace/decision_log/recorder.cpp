@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "route/cache_body.hpp"
-#include "trace/decision_log/codec.hpp"
 #include "trace/decision_log/keyed.hpp"
+#include "trace/decision_log/log_file.hpp"
+#include "trace/decision_log/recorder_calls.hpp"
 #include "warmroute/detail/xxh3.hpp"
 #include "warmroute/prefix/block_hash.hpp"
 #include "warmroute/route/policy_json.hpp"
@@ -26,81 +27,6 @@ std::string hex_of(char kind, std::uint64_t number) {
 }
 
 }  // namespace
-
-}  // namespace warmroute::trace
-
-namespace warmroute::trace::decisions {
-
-/// The file behind a recorder: what does not fit ends it.
-class LogFile {
- public:
-  LogFile(std::FILE* file, const DecisionLogOptions& options, std::uint64_t log_number)
-      : file_(file), options_(options), log_number_(log_number) {}
-  ~LogFile() { static_cast<void>(flush()); }
-  LogFile(const LogFile&) = delete;
-  LogFile& operator=(const LogFile&) = delete;
-
-  void begin(const RouterOptions& router) { append_head({log_number_, router}, buffer_); }
-
-  void write(DecisionRecord& record) {
-    if (statistics_.ended) {
-      ++statistics_.unrecorded;
-      return;
-    }
-    content_.clear();
-    append_content(record, before_, content_);
-    if (content_.size() > options_.max_record_bytes) return end("a record is larger than max_record_bytes");
-    if (statistics_.bytes + buffer_.size() + content_.size() + 16 > options_.max_bytes)
-      return end("the log has max_bytes");
-    before_ = record.now;
-    append_framed(content_, log_number_, statistics_.records++, buffer_);
-    if (buffer_.size() >= options_.buffer_bytes) static_cast<void>(flush());
-  }
-
-  Status flush() {
-    if (!buffer_.empty() && file_ != nullptr) {
-      const bool written = std::fwrite(buffer_.data(), 1, buffer_.size(), file_.get()) == buffer_.size() &&
-                           std::fflush(file_.get()) == 0;
-      statistics_.bytes += buffer_.size();
-      buffer_.clear();
-      if (!written) {
-        file_.reset();
-        statistics_.ended = true;
-        statistics_.reason = std::string("the log cannot be written: ") + std::strerror(errno);
-      }
-    }
-    if (statistics_.ended) return Error{Code::io, "recording has ended: " + statistics_.reason, kNoOffset};
-    return {};
-  }
-
-  [[nodiscard]] Nanos before() const noexcept { return before_; }
-  [[nodiscard]] DecisionLogStatistics statistics() const {
-    DecisionLogStatistics out = statistics_;
-    out.bytes += buffer_.size();
-    return out;
-  }
-
- private:
-  struct FileCloser {
-    void operator()(std::FILE* open) const noexcept { std::fclose(open); }
-  };
-  void end(const char* reason) {
-    statistics_.ended = true;
-    statistics_.reason = reason;
-    ++statistics_.unrecorded;
-  }
-
-  std::unique_ptr<std::FILE, FileCloser> file_;
-  DecisionLogOptions options_;
-  std::uint64_t log_number_;
-  std::string buffer_, content_;
-  Nanos before_{0};
-  DecisionLogStatistics statistics_;
-};
-
-}  // namespace warmroute::trace::decisions
-
-namespace warmroute::trace {
 
 struct DecisionRecorder::State {
   State(std::FILE* file, const RouterOptions& router_options, const DecisionLogOptions& options, const SipKey& key,
@@ -185,6 +111,7 @@ struct DecisionRecorder::State {
   SipKey block_key, name_key, session_key_, tenant_key, seed_key;
   DecisionRecord record;
   std::vector<BlockHash> hashes;
+  std::unique_ptr<RouterCalls> behind;
 };
 
 Request DecisionRecorder::State::request_of(const DecisionRecord& record) {
@@ -209,7 +136,7 @@ Request DecisionRecorder::State::request_of(const DecisionRecord& record) {
   return r;
 }
 
-DecisionRecorder::DecisionRecorder(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+DecisionRecorder::DecisionRecorder(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
 DecisionRecorder::DecisionRecorder(DecisionRecorder&&) noexcept = default;
 DecisionRecorder& DecisionRecorder::operator=(DecisionRecorder&&) noexcept = default;
 DecisionRecorder::~DecisionRecorder() = default;
@@ -225,7 +152,10 @@ Result<DecisionRecorder> DecisionRecorder::open(const std::string& path, const R
   if (file == nullptr) return Error{Code::io, path + ": " + std::strerror(errno), kNoOffset};
   DecisionLogOptions own = options;
   own.key.reset();  // a copy less
-  DecisionRecorder recorder{std::make_unique<State>(file, router, own, SipKey(options.key.value_or(key)), number)};
+  DecisionRecorder recorder{std::make_shared<State>(file, router, own, SipKey(options.key.value_or(key)), number)};
+  // Owned by the state, so it must not own the state.
+  recorder.state_->behind =
+      decisions::calls_of(DecisionRecorder{std::shared_ptr<State>(std::shared_ptr<State>{}, recorder.state_.get())});
   if (auto begun = recorder.flush(); !begun) return begun.error();
   return recorder;
 }
@@ -452,6 +382,7 @@ Result<RestoredCache> DecisionRecorder::restore_cached(ReplicaId id, const Repli
   s.record.text.clear();
   append_body_header(s.record.text, cache.block_size, cache.seed_digest, 1);
   append_replica_cache(s.record.text, "", "r", 0, cache);
+  append_pool_count(s.record.text, 0);
   auto body = read_cache_body(s.record.text);  // what the log holds is what the router gets, to the last rounding
   if (!body) return body.error();
   auto restored = s.router.restore_cached(id, body->replicas.front().cache, now, away);
@@ -459,7 +390,24 @@ Result<RestoredCache> DecisionRecorder::restore_cached(ReplicaId id, const Repli
   return s.finish(std::move(restored));
 }
 
+Result<RestoredLearned> DecisionRecorder::restore_learned(std::string_view pool, const LearnedPool& learned) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  s.start(DecisionCall::restore_learned, s.log.before());
+  s.record.text.clear();
+  append_body_header(s.record.text, 0, 0, 0);
+  append_pool_count(s.record.text, 1);
+  append_learned(s.record.text, pool, learned);
+  auto body = read_cache_body(s.record.text);
+  if (!body) return body.error();
+  auto restored = s.router.restore_learned(pool, body->learned.front().learned);
+  s.record.count = restored ? restored->kinds + restored->replicas : 0;
+  return s.finish(std::move(restored));
+}
+
 const Router& DecisionRecorder::router() const noexcept { return state_->router; }
+
+RouterCalls& DecisionRecorder::calls() noexcept { return *state_->behind; }
 
 DecisionLogStatistics DecisionRecorder::log_statistics() const {
   const std::lock_guard lock(state_->mutex);

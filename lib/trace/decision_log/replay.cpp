@@ -32,6 +32,7 @@ class Replayer {
       case DecisionCall::advance: router_.advance(r.now); return {};
       case DecisionCall::set_policy: return set_policy(r);
       case DecisionCall::restore_cached: return restore(r);
+      case DecisionCall::restore_learned: return restore_learned(r);
       case DecisionCall::blocks_stored:
       case DecisionCall::blocks_removed:
       case DecisionCall::blocks_also_on:
@@ -110,6 +111,15 @@ class Replayer {
       return Error{Code::malformed, "record " + std::to_string(r.number) + ": a cache that cannot be read", kNoOffset};
     const auto restored = router_.restore_cached(r.replica, body->replicas.front().cache, r.now, r.away);
     compare(r, restored.code() == r.code && (restored ? restored->added : 0) == r.count);
+    return {};
+  }
+
+  Status restore_learned(const DecisionRecord& r) {
+    const auto body = read_cache_body(r.text);
+    if (!body || body->learned.size() != 1)
+      return Error{Code::malformed, "record " + std::to_string(r.number) + ": rates that cannot be read", kNoOffset};
+    const auto restored = router_.restore_learned(body->learned.front().pool, body->learned.front().learned);
+    compare(r, restored.code() == r.code && (restored ? restored->kinds + restored->replicas : 0) == r.count);
     return {};
   }
 

@@ -15,6 +15,7 @@
 #include <cstdlib>
 
 #include "warmroute/replica/load.hpp"
+#include "warmroute/route/learned.hpp"
 
 namespace warmroute::detail {
 
@@ -139,6 +140,13 @@ class RateLearner {
     return count < kSettled || !trusted() ? 0 : std::clamp(off, -kOne / 2, kOne / 2) - common_ / kOne;
   }
 
+  /// What was learned, and continues from there in another process (learned_state.hpp). threads: the control side alone.
+  [[nodiscard]] LearnedKind copy() const noexcept;
+  /// Continues from there, unless it has samples of its own. returns: whether it does.
+  bool begin_with(const LearnedKind& learned) noexcept;
+  /// returns: whether a learner can be in that state: sums of shares that are within what `add` makes of them.
+  [[nodiscard]] static bool possible(const LearnedKind& learned) noexcept;
+
  private:
   static constexpr std::size_t kParts = RateSample::kParts;
   static constexpr std::int64_t kLongestNs = 1'000'000'000'000;
@@ -216,7 +224,7 @@ class RateLearner {
 
   alignas(64) SharedRates used_;  // read by every decision
   // Of the samples, under busy_.
-  alignas(64) std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+  alignas(64) mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   std::atomic<std::uint32_t> generation_{0};
   std::atomic<std::int64_t> samples_{0};
   std::atomic<bool> trusted_{false};

@@ -120,6 +120,11 @@ class ReplicaPace {
     if (note.learner != nullptr) missed_.store(true, std::memory_order_relaxed);
   }
 
+  /// returns: by how much it is slower than its kind, units 2^-20; 0: nothing was learned of that replica. threads: the control side alone.
+  [[nodiscard]] std::int64_t slowness(ReplicaId replica) const noexcept;
+  /// Begins with it, unless it has learned of that replica. returns: whether it does. threads: the control side alone.
+  bool begin_with(ReplicaId replica, std::int64_t slowness, LoadBook& book) noexcept;
+
  private:
   static constexpr std::int64_t kPromptsPerStretch = 4;
   static constexpr std::int64_t kFewestSteps = 16;
@@ -194,6 +199,9 @@ class ReplicaPace {
     const std::int64_t off = learner.observe(sample, slowness_ / kFine);
     slowness_ += slowness_ / kOne * off / 32 - (slowness_ - kOne * kFine) / 512;
     slowness_ = std::clamp(slowness_, kOne * kFine / 4, kOne * kFine * 4);
+    publish(book);
+  }
+  void publish(LoadBook& book) const noexcept {
     const std::int64_t slowness = slowness_ / kFine;
     // Between equal replicas ties are drawn; noise must not decide them.
     const std::int64_t used = book.slowness.load(std::memory_order_relaxed);
@@ -202,7 +210,7 @@ class ReplicaPace {
     if (next != used) book.slowness.store(static_cast<std::int32_t>(next), std::memory_order_relaxed);
   }
 
-  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+  mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   std::atomic<bool> missed_{false};
   bool open_ = false;     // a stretch is
   bool follows_ = false;  // prompts were left at last_at_

@@ -71,6 +71,8 @@ class RouterCore {
   bool finish(Ticket ticket, const UsageCounts& usage, Nanos now);
   bool fail(Ticket ticket, Outcome outcome, Nanos now);
   void advance(Nanos now);
+  Result<LearnedPool> learned(std::string_view pool) const;
+  Result<RestoredLearned> restore_learned(std::string_view pool, const LearnedPool& learned);
   RouterStatistics statistics() const;
 
  private:
@@ -229,6 +231,8 @@ inline Decision RouterCore::peek(const Request& request, Nanos now) const {
 
 }  // namespace warmroute::detail
 
+#include "warmroute/route/detail/learned_state.hpp"
+#include "warmroute/route/detail/router_facade.hpp"
 #include "warmroute/route/detail/router_members.hpp"
 #include "warmroute/route/detail/router_placements.hpp"
 #include "warmroute/route/detail/router_predictions.hpp"

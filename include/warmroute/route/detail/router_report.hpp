@@ -172,6 +172,7 @@ inline RouterStatistics RouterCore::statistics() const {
     r.matched_tokens = get(table_.matches(row.id.slot).matched_tokens);
     r.engine_prefix = table_.prefix_gains(row.id);
     r.role = row.spec.role;
+    r.declared = row.spec.rates;
     r.slowness = static_cast<double>(get(table_.book(row.id.slot).slowness)) / LoadBook::kAsItsKind;
     for (const auto& pool : pools_) {
       if (pool->name != row.spec.pool) continue;
