@@ -42,6 +42,10 @@ ABSL_FLAG(double, capacity_factor, 1, "believed capacity / true one, for views o
 ABSL_FLAG(std::string, capacity, "0", "KV tokens of a replica, one or several; 0: the profile's");
 ABSL_FLAG(std::string, routers, "1", "routers side by side, one or several numbers; requests are sprayed over them");
 ABSL_FLAG(bool, pin, false, "a conversation keeps its router instead");
+ABSL_FLAG(bool, ring, false, "a router that gets a request of another's, by the ring of gateways, forwards it there");
+ABSL_FLAG(double, forward_ms, 0.5, "from one router to another");
+ABSL_FLAG(double, share_ms, 0, "routers tell one another at such intervals what they have in flight; 0: never");
+ABSL_FLAG(bool, share_placements, false, "and at the same intervals, what they have sent where");
 ABSL_FLAG(std::string, churn, "",
           "what happens to the fleet: \"60 remove 3, 90 add, 20 flap 1 5, 100 rolling 0-7 10, 30 speed 2 500\"");
 ABSL_FLAG(std::int64_t, seeds, 3, "runs of each: seeds break ties of traces, and draw start times of closed loops");
@@ -263,6 +267,10 @@ Result<Setup> setup_from_flags() {
   if (!churn) return churn.error();
   setup.base.churn = *churn;
   setup.base.pin_conversations = absl::GetFlag(FLAGS_pin);
+  setup.base.gateway_ring = absl::GetFlag(FLAGS_ring);
+  setup.base.forward_us = micros(absl::GetFlag(FLAGS_forward_ms) / 1e3);
+  setup.base.share_loads_us = micros(absl::GetFlag(FLAGS_share_ms) / 1e3);
+  setup.base.share_placements = absl::GetFlag(FLAGS_share_placements);
   setup.base.warm_up_us = micros(absl::GetFlag(FLAGS_warmup_s));
   setup.base.horizon_us = micros(absl::GetFlag(FLAGS_horizon_s));
   setup.base.sample_us = micros(absl::GetFlag(FLAGS_sample_s));

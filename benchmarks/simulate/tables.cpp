@@ -23,8 +23,13 @@ std::string group_title(const Setup& setup, const Cell& c) {
   if (setup.kind == Kind::trace) title += c.load > 0 ? print(", load %.2f", c.load) : std::string(", as recorded");
   if (c.capacity > 0) title += print(", %lld KV tokens", static_cast<long long>(c.capacity));
   if (c.routers > 1)
-    title +=
-        print(", %lld routers%s", static_cast<long long>(c.routers), setup.base.pin_conversations ? " (pinned)" : "");
+    title += print(", %lld routers%s%s", static_cast<long long>(c.routers),
+                   setup.base.gateway_ring        ? " (ring)"
+                   : setup.base.pin_conversations ? " (pinned)"
+                                                  : "",
+                   setup.base.share_loads_us == 0 ? ""
+                   : setup.base.share_placements  ? ", loads and placements shared"
+                                                  : ", loads shared");
   return title + ", view " + std::string(c.view.name);
 }
 
@@ -110,6 +115,8 @@ std::string run_json(const Figures& f) {
   count("preemptions", f.preemptions);
   count("booked_at_end", f.booked_at_end);
   count("makespan_us", f.makespan_us);
+  count("forwarded", f.forwarded);
+  count("shared_bytes", f.shared_bytes);
   count("pairs", f.pairs);
   count("transferred_tokens", f.transferred_tokens);
   real("goodput", f.goodput);

@@ -64,6 +64,7 @@
 #include "warmroute/route/gateway_ring.hpp"
 #include "warmroute/route/learned.hpp"
 #include "warmroute/route/models.hpp"
+#include "warmroute/route/peer_load.hpp"
 #include "warmroute/route/policy.hpp"
 #include "warmroute/route/policy_json.hpp"
 #include "warmroute/route/replica_cache.hpp"

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <span>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "trace/fleet_figures.hpp"
 #include "trace/router_view.hpp"
+#include "warmroute/route/gateway_ring.hpp"
 #include "warmroute/trace/sample.hpp"
 #include "warmroute/trace/simulator.hpp"
 
@@ -66,6 +68,12 @@ class Fleet final : private Foresight {
     std::unique_ptr<RoutingRule> rule;
   };
   enum class Standing : std::uint8_t { absent, up, draining };
+  struct Placement {
+    std::uint32_t router = 0;
+    std::uint32_t request = 0;
+    std::uint32_t replica = 0;
+    std::uint32_t life = 0;  // of one that died since nothing is told
+  };
 
   [[nodiscard]] Status make_routers();
   void upcoming(std::size_t most, std::vector<RoutedRequest>& out) const override;
@@ -89,6 +97,9 @@ class Fleet final : private Foresight {
   void tell_loads(RoutingRule& rule, std::int64_t now_us);
   void note_spill(const RoutedRequest& request, std::uint32_t chosen);
   [[nodiscard]] std::uint32_t router_of(std::uint32_t index) const;
+  [[nodiscard]] std::uint32_t owner_of(std::uint32_t index);
+  void share_loads(std::int64_t now_us);
+  void tell_placement(const Placement& p, std::int64_t now_us);
   [[nodiscard]] RoutedRequest asked(std::uint32_t index, std::int64_t now_us) const;
 
   void join(std::uint32_t replica, std::int64_t now_us);
@@ -123,6 +134,11 @@ class Fleet final : private Foresight {
   std::vector<std::int64_t> step_end_;
   std::vector<std::uint8_t> may_start_;
   std::vector<Router> routers_;
+  std::optional<GatewayRing> ring_;
+  std::vector<BlockHash> leading_;           // of the prompt whose owner is asked for
+  std::vector<std::vector<PeerLoad>> told_;  // by router, on its way to the others
+  std::vector<Placement> placed_;            // not told yet
+  std::vector<Placement> told_placed_;
   bool rules_hear_blocks_ = false;
 
   struct Lives {  // of the two replicas of a pair, when it was formed
@@ -141,6 +157,8 @@ class Fleet final : private Foresight {
   std::size_t next_churn_ = 0;
   std::int64_t next_snapshot_us_ = 0;
   std::int64_t next_sample_us_ = 0;
+  std::int64_t next_sharing_us_ = 0;  // routers say what they have in flight
+  std::int64_t told_at_us_ = kNever;  // the others have heard it
   std::int64_t in_flight_ = 0;
   std::vector<ReplicaSight> sights_;
   std::vector<std::int64_t> depth_;

@@ -14,6 +14,9 @@ Result<SimulationFigures> simulate(const SimulationConfig& config, const Workloa
   const ReplicaModelConfig& replica = config.replica;
   if (config.replicas < 1 || config.replicas > 16'384) return refuse("between 1 and 16384 replicas");
   if (config.routers < 1 || config.routers > 1'024) return refuse("between 1 and 1024 routers");
+  if (config.forward_us < 0 || config.share_loads_us < 0 ||
+      (config.share_loads_us > 0 && config.forward_us >= config.share_loads_us))
+    return refuse("forwarding takes no negative time, and what routers tell arrives before they tell more");
   if (replica.hardware.floor_ps + replica.hardware.per_token_ps + replica.hardware.overhead_ps <= 0)
     return refuse("a profile whose steps take no time");
   if (workload.block_tokens < 1 || replica.step_token_budget < 1 || replica.max_running < 1 ||
@@ -97,54 +100,13 @@ Status Fleet::prepare() {
   return {};
 }
 
-Status Fleet::make_routers() {
-  const auto spec = parse_rule(config_.rule);
-  if (!spec && !config_.own_rule) return spec.error();
-  RuleSetting setting;
-  setting.hardware = model_config_.hardware;
-  setting.block_tokens = workload_.block_tokens;
-  setting.capacity_blocks = state_.models[0].capacity_blocks();
-  setting.step_token_budget = model_config_.step_token_budget;
-  setting.max_replicas = max_replicas_;
-  setting.distinct_blocks = workload_.distinct_blocks;
-  setting.salt = workload_.salt;
-  setting.routers = config_.routers;
-  setting.engine_events = config_.view.cache != CacheView::own_routing;
-  setting.engine_loads = config_.view.load != LoadView::own_tickets;
-  setting.foresight = this;
-  setting.prefill_replicas = static_cast<std::uint32_t>(config_.prefill_replicas);
-  setting.decode_replicas = static_cast<std::uint32_t>(config_.decode_replicas);
-  setting.transfer_token_ps = config_.transfer_token_ps;
-  setting.transfer_latency_us = config_.transfer_latency_us;
-  setting.limit_ttft_us = config_.slo_ttft_us;
-  setting.limit_itl_us = config_.slo_itl_us;
-  for (std::int64_t i = 0; i < config_.routers; ++i) {
-    setting.seed = config_.seed + static_cast<std::uint64_t>(i) * 0x9E37;
-    Router router;
-    router.view = std::make_unique<RouterView>(config_.view, model_config_, max_replicas_, workload_.distinct_blocks);
-    if (config_.own_rule) {
-      router.rule = config_.own_rule(setting);
-    } else {
-      auto rule = make_rule(*spec, setting, config_.policy);
-      if (!rule) return rule.error();
-      router.rule = std::move(*rule);
-    }
-    if (config_.prefill_replicas + config_.decode_replicas > 0 && !router.rule->knows_pools())
-      return Error{Code::invalid_argument,
-                   "simulation: the rule " + config_.rule + " knows no replicas that only prefill or only decode",
-                   kNoOffset};
-    rules_hear_blocks_ = setting.engine_events && !router.rule->reads_sights();
-    routers_.push_back(std::move(router));
-  }
-  return {};
-}
-
 SimulationFigures Fleet::run() {
   for (std::int64_t now = next_instant(); now != kNever; now = next_instant()) {
     end_steps(now);
     end_transfers(now);
     apply_churn(now);
     take_snapshots(now);
+    share_loads(now);
     take_arrivals(now);
     start_steps(now);
   }
@@ -166,6 +128,7 @@ std::int64_t Fleet::next_instant() const {
   const bool snapshots = config_.view.load == LoadView::snapshot || config_.view.load == LoadView::snapshot_corrected;
   if (snapshots) next = std::min(next, next_snapshot_us_);
   if (config_.sample_us > 0) next = std::min(next, next_sample_us_);
+  if (config_.share_loads_us > 0) next = std::min({next, next_sharing_us_, told_at_us_});
   return next;
 }
 
@@ -275,19 +238,6 @@ RoutedRequest Fleet::asked(std::uint32_t index, std::int64_t now_us) const {
   return {index, r.conversation, r.input_tokens, workload_.blocks_of(r), now_us};
 }
 
-std::uint32_t Fleet::router_of(std::uint32_t index) const {
-  if (config_.routers == 1) return 0;
-  std::uint64_t key = index;
-  if (config_.pin_conversations) {
-    const WorkloadRequest& r = workload_.requests[index];
-    const auto blocks = workload_.blocks_of(r);
-    if (r.conversation != kNoConversation) key = r.conversation;
-    else if (!blocks.empty()) key = blocks[std::min<std::size_t>(2, blocks.size()) - 1];
-  }
-  SplitMix64 spray{config_.seed * 0x9E3779B97F4A7C15ULL + key};
-  return static_cast<std::uint32_t>(spray.below(static_cast<std::uint64_t>(config_.routers)));
-}
-
 void Fleet::arrive(std::uint32_t index, std::int64_t now_us) {
   FleetFigures::Request& r = figures_.requests[index];
   if (r.arrival_us < 0) {  // else it is sent again
@@ -296,6 +246,11 @@ void Fleet::arrive(std::uint32_t index, std::int64_t now_us) {
     figures_.close_window();
     figures_.arrived(index, now_us);
     r.router = router_of(index);
+    if (const std::uint32_t owner = owner_of(index); owner != r.router) {
+      r.router = owner;
+      ++figures_.out.forwarded;
+      if (config_.forward_us > 0) return followers_.push({now_us + config_.forward_us, index});
+    }
   }
   route(index, now_us);
 }
@@ -355,6 +310,7 @@ void Fleet::route(std::uint32_t index, std::int64_t now_us) {
     return;
   }
   ++in_flight_;
+  if (config_.share_placements) placed_.push_back({figures.router, index, sight.replica, lives_[sight.replica]});
   if (router.rule->reads_sights()) router.view->routed(request, sight);
   promised_[index] = sight.matched_tokens;
   Load& hits = state_.hits[sight.replica];

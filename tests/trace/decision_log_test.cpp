@@ -304,7 +304,23 @@ class AnyCalls {
     std::vector<EngineHash> names;
     const ReplicaId id = chance(3) ? any_replica() : reporting_;
     const Tier tier = static_cast<Tier>(random_.below(4));
-    switch (random_.below(4)) {
+    switch (random_.below(6)) {
+      case 4: {  // a peer's word, some of it impossible or of nobody here
+        std::vector<PeerLoad> loads;
+        for (std::uint64_t i = random_.below(5); i > 0; --i)
+          loads.push_back({"r" + std::to_string(i), 0, random_.between(-1, 9), random_.between(0, 9),
+                           random_.between(0, 900'000'000), random_.between(0, 90'000),
+                           random_.between(-1, 9'000'000)});
+        static_cast<void>(recorder_.peer_loads(static_cast<std::uint32_t>(random_.below(1'030)), loads, now_));
+        return;
+      }
+      case 5: {
+        tokens(ids);
+        Request r;
+        r.token_ids = ids;
+        static_cast<void>(recorder_.peer_placed(id, r, now_));
+        return;
+      }
       case 0:
         static_cast<void>(
             recorder_.signal(id, static_cast<Signal>(random_.below(5)), static_cast<double>(random_.below(100)), now_));

@@ -27,6 +27,7 @@
 #include "warmroute/route/decision.hpp"
 #include "warmroute/route/explain.hpp"
 #include "warmroute/route/learned.hpp"
+#include "warmroute/route/peer_load.hpp"
 #include "warmroute/route/policy.hpp"
 #include "warmroute/route/replica_cache.hpp"
 #include "warmroute/route/request.hpp"
@@ -111,6 +112,18 @@ class Router {
 
   /// Requests in flight on all replicas of exactly that pool; 0 when there is none. Hot: a look at each one's book.
   [[nodiscard]] std::int64_t requests_in_flight(std::string_view pool) const;
+
+  /// What this router has in flight, for its peers (route/peer_load.hpp): a line for each replica with requests, in order of slot. `out` is
+  /// replaced. threads: any. cost: O(replicas).
+  void loads(std::vector<PeerLoad>& out, Nanos now) const;
+  /// What the peer of that number (its place in the GatewayRing; not this router's own) has in flight, in place of what it said before.
+  /// Decisions count it as their own load until the next message, or for Policy::signals_max_age. Engines' counts then tell of the rest alone.
+  /// errors: invalid_argument (no number below kMaxPeers). returns: how many lines name a replica that is known here.
+  Result<std::size_t> peer_loads(std::uint32_t peer, std::span<const PeerLoad> loads, Nanos now);
+  /// A peer sent this request to that replica: its prompt is believed there as if it had been this router's own (nothing is booked). Prompts
+  /// of which a peer tells token ids or blocks; hash seeds must be equal. errors: stale; unsupported (a replica that keeps slots).
+  /// cost: hashing and an insert, waiting for the pool's placing lock.
+  Status peer_placed(ReplicaId id, const Request& request, Nanos now);
 
   /// Picks a replica and books the request there. Hot. cost: one index look-up plus a few multiplications per replica.
   Decision route(const Request& request, Nanos now);

@@ -18,6 +18,7 @@
 #include "warmroute/route/decision.hpp"
 #include "warmroute/route/explain.hpp"
 #include "warmroute/route/learned.hpp"
+#include "warmroute/route/peer_load.hpp"
 #include "warmroute/route/policy.hpp"
 #include "warmroute/route/replica_cache.hpp"
 #include "warmroute/route/request.hpp"
@@ -51,6 +52,9 @@ class RouterCalls {
   [[nodiscard]] virtual Result<ReplicaSpec> replica(ReplicaId id) const = 0;
   [[nodiscard]] virtual Result<ReplicaId> find_replica(std::string_view name, std::uint32_t dp_rank) const = 0;
   [[nodiscard]] virtual std::int64_t requests_in_flight(std::string_view pool) const = 0;
+  virtual void loads(std::vector<PeerLoad>& out, Nanos now) const = 0;
+  virtual Result<std::size_t> peer_loads(std::uint32_t peer, std::span<const PeerLoad> loads, Nanos now) = 0;
+  virtual Status peer_placed(ReplicaId id, const Request& request, Nanos now) = 0;
   virtual Decision route(const Request& request, Nanos now) = 0;
   [[nodiscard]] virtual Decision peek(const Request& request, Nanos now) const = 0;
   [[nodiscard]] virtual Explanation explain(const Request& request, Nanos now) const = 0;

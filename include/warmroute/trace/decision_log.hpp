@@ -43,8 +43,10 @@ enum class DecisionCall : std::uint8_t {
   drain = 19,
   transfer_done = 20,
   restore_learned = 21,
+  peer_loads = 22,
+  peer_placed = 23,
 };
-inline constexpr std::size_t kDecisionCallCount = 22;
+inline constexpr std::size_t kDecisionCallCount = 24;
 [[nodiscard]] std::string_view decision_call_name(DecisionCall call) noexcept;
 
 /// What `route` was asked, its strings owned.
@@ -83,8 +85,8 @@ struct DecisionRecord {
   Tier tier = Tier::device;
   std::optional<EngineHash> parent;
   std::vector<EngineHash> ids;    ///< keyed
-  std::vector<BlockHash> blocks;  ///< keyed; of route: the prompt's
-  std::string text;               ///< set_policy: its JSON; clear_shared_store: the pool; restore_...: the body
+  std::vector<BlockHash> blocks;  ///< keyed; of route and peer_placed: the prompt's
+  std::string text;  ///< set_policy: its JSON; clear_shared_store: the pool; restore_..., peer_loads: the body
   std::uint64_t policy_digest = 0;
   Nanos away{0};   ///< restore_cached
   Nanos until{0};  ///< drain
@@ -92,9 +94,10 @@ struct DecisionRecord {
   UsageCounts usage;
   Outcome outcome = Outcome::finished;
 
-  Code code = Code::ok;     ///< of calls that give a Result
-  bool done = false;        ///< of first_token, transfer_done, finish and fail
-  std::uint64_t count = 0;  ///< blocks_removed, blocks_also_on: of those known; restore_...: added
+  Code code = Code::ok;  ///< of calls that give a Result
+  bool done = false;     ///< of first_token, transfer_done, finish and fail
+  std::uint64_t count =
+      0;  ///< blocks_removed, blocks_also_on: of those known; restore_...: added; peer_loads: the peer
   Decision decision;
 };
 

@@ -66,6 +66,8 @@ class DecisionRecorder {
   Result<std::size_t> blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);
   Result<std::size_t> blocks_also_on(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now);
   Status clear_shared_store(std::string_view pool);
+  Result<std::size_t> peer_loads(std::uint32_t peer, std::span<const PeerLoad> loads, Nanos now);
+  Status peer_placed(ReplicaId id, const Request& request, Nanos now);
   Decision route(const Request& request, Nanos now);
   void route_batch(std::span<const Request> requests, std::span<Decision> decisions, Nanos now);
   [[nodiscard]] Decision peek(const Request& request, Nanos now) const;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "warmroute/result.hpp"
+#include "warmroute/route/peer_load.hpp"
 #include "warmroute/route/policy.hpp"
 #include "warmroute/trace/replica_model.hpp"
 #include "warmroute/trace/sample.hpp"
@@ -108,6 +109,12 @@ class RoutingRule {
   virtual void block_removed(std::uint32_t /*replica*/, std::uint64_t /*block*/, std::int64_t /*now_us*/) {}
   virtual void load_seen(std::uint32_t /*replica*/, std::int64_t /*running*/, std::int64_t /*waiting*/,
                          double /*kv_usage*/, std::int64_t /*now_us*/) {}
+
+  // What routers tell one another of what they have in flight; rules without books have nothing to tell.
+  virtual void loads(std::vector<PeerLoad>& out, std::int64_t /*now_us*/) const { out.clear(); }
+  /// Another router has sent this request there.
+  virtual void peer_placed(const RoutedRequest& /*request*/, std::uint32_t /*replica*/) {}
+  virtual void peer_loads(std::uint32_t /*router*/, std::span<const PeerLoad> /*loads*/, std::int64_t /*now_us*/) {}
 
   // Who is in the fleet. A replica that restarted has left and joined.
   virtual void joined(std::uint32_t /*replica*/, std::int64_t /*now_us*/) {}

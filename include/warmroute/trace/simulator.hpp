@@ -78,8 +78,13 @@ struct SimulationConfig {
   RuleFactory own_rule{};          ///< instead of `rule`: a rule of one's own
   Policy policy{};                 ///< of the rule warmroute
   View view{};
-  std::int64_t routers = 1;           ///< requests are sprayed over them
-  bool pin_conversations = false;     ///< instead: a conversation, or the prompt's first two blocks, keep their router
+  std::int64_t routers = 1;        ///< requests are sprayed over them
+  bool pin_conversations = false;  ///< instead: a conversation, or the prompt's first two blocks, keep their router
+  bool gateway_ring =
+      false;  ///< sprayed; whoever gets a request that is another's on the GatewayRing forwards it, once
+  std::int64_t forward_us = 500;      ///< from one router to another
+  std::int64_t share_loads_us = 0;    ///< > 0: routers tell one another at such intervals what they have in flight
+  bool share_placements = false;      ///< and at the same intervals, what they have sent where
   std::int64_t prefill_replicas = 0;  ///< of `replicas`, the first so many only prefill,
   std::int64_t decode_replicas = 0;   ///< and the next so many only decode, or serve whole requests if the rule says so
   std::int64_t transfer_token_ps = 0;  ///< KV of one token on the link of the replica that sends; transfers queue there
@@ -136,6 +141,8 @@ struct SimulationFigures {
   double spill_ratio = 0;  ///< requests sent where at least max(512, 2 blocks) fewer tokens were held than elsewhere
   double duplicates = 0;   ///< cached copies / distinct blocks at the end
   std::int64_t evictions = 0, preemptions = 0;
+  std::int64_t forwarded = 0;      ///< requests
+  std::int64_t shared_bytes = 0;   ///< of all that routers told one another of their loads
   std::int64_t booked_at_end = 0;  ///< requests that the rule still believes in flight
   std::int64_t makespan_us = 0;    ///< from time 0 to the last end
   double dollars = 0;              ///< replica-hours at the profile's price; 0: no price

@@ -192,6 +192,14 @@ void put_call(std::string& out, const DecisionRecord& r) {
       put_text(out, r.text);
       put(out, r.count);
       break;
+    case DecisionCall::peer_loads:
+      put_text(out, r.text);
+      put(out, r.count);
+      break;
+    case DecisionCall::peer_placed:
+      put_request(out, r.request);
+      put_hashes(out, r.blocks);
+      break;
     case DecisionCall::remove_replica:
     case DecisionCall::clear_cache:
     case DecisionCall::first_token:
@@ -254,6 +262,14 @@ void read_call(Source& in, DecisionRecord& r) {
       in.text(r.text);
       r.count = in.number();
       break;
+    case DecisionCall::peer_loads:
+      in.text(r.text);
+      r.count = in.number();
+      break;
+    case DecisionCall::peer_placed:
+      read_request(in, r.request);
+      in.hashes(r.blocks);
+      break;
     case DecisionCall::remove_replica:
     case DecisionCall::clear_cache:
     case DecisionCall::first_token:
@@ -265,7 +281,8 @@ void read_call(Source& in, DecisionRecord& r) {
 bool has_replica(DecisionCall call) noexcept {
   return call >= DecisionCall::add_replica && call != DecisionCall::clear_shared_store && call != DecisionCall::route &&
          call != DecisionCall::advance && call != DecisionCall::first_token && call != DecisionCall::finish &&
-         call != DecisionCall::fail && call != DecisionCall::transfer_done && call != DecisionCall::restore_learned;
+         call != DecisionCall::fail && call != DecisionCall::transfer_done && call != DecisionCall::restore_learned &&
+         call != DecisionCall::peer_loads;
 }
 bool has_ticket(DecisionCall call) noexcept {
   return call == DecisionCall::first_token || call == DecisionCall::transfer_done || call == DecisionCall::finish ||
@@ -296,7 +313,9 @@ std::string_view decision_call_name(DecisionCall call) noexcept {
                                                                     "restore_cached",
                                                                     "drain",
                                                                     "transfer_done",
-                                                                    "restore_learned"};
+                                                                    "restore_learned",
+                                                                    "peer_loads",
+                                                                    "peer_placed"};
   const auto i = static_cast<std::size_t>(call);
   return i < kNames.size() ? kNames[i] : "unknown";
 }

@@ -228,6 +228,11 @@ void write_call(JsonObject& to, const DecisionRecord& r, bool blocks) {
       to.count("added", r.count);
       break;
     case DecisionCall::restore_learned: to.count("added", r.count); break;
+    case DecisionCall::peer_loads:
+      to.count("peer", r.count);
+      to.text("loads", r.text);
+      break;
+    case DecisionCall::peer_placed: write_request(to, r, blocks); break;
     case DecisionCall::remove_replica:
     case DecisionCall::clear_cache:
     case DecisionCall::first_token:

@@ -366,6 +366,23 @@ bool DecisionRecorder::fail(Ticket ticket, Outcome outcome, Nanos now) {
   return s.record.done;
 }
 
+Result<std::size_t> DecisionRecorder::peer_loads(std::uint32_t peer, std::span<const PeerLoad> loads, Nanos now) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  s.start(DecisionCall::peer_loads, now);
+  s.record.count = peer;
+  s.record.text.clear();
+  append_peer_loads(loads, s.record.text);
+  return s.finish(s.router.peer_loads(peer, loads, now));
+}
+
+Status DecisionRecorder::peer_placed(ReplicaId id, const Request& request, Nanos now) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  s.start(DecisionCall::peer_placed, now, id);
+  return s.finish(s.router.peer_placed(id, s.keyed(request), now));
+}
+
 void DecisionRecorder::advance(Nanos now) {
   State& s = *state_;
   const std::lock_guard lock(s.mutex);

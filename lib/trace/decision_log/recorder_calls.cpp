@@ -47,6 +47,13 @@ class RecorderCalls final : public RouterCalls {
   std::int64_t requests_in_flight(std::string_view pool) const override {
     return recorder_.router().requests_in_flight(pool);
   }
+  void loads(std::vector<PeerLoad>& out, Nanos now) const override { recorder_.router().loads(out, now); }
+  Result<std::size_t> peer_loads(std::uint32_t peer, std::span<const PeerLoad> loads, Nanos now) override {
+    return recorder_.peer_loads(peer, loads, now);
+  }
+  Status peer_placed(ReplicaId id, const Request& request, Nanos now) override {
+    return recorder_.peer_placed(id, request, now);
+  }
   Decision route(const Request& request, Nanos now) override { return recorder_.route(request, now); }
   Decision peek(const Request& request, Nanos now) const override { return recorder_.peek(request, now); }
   Explanation explain(const Request& request, Nanos now) const override { return recorder_.explain(request, now); }

@@ -30,6 +30,10 @@ class Replayer {
       case DecisionCall::finish: compare(r, router_.finish(taken(r.ticket), r.usage, r.now) == r.done); return {};
       case DecisionCall::fail: compare(r, router_.fail(taken(r.ticket), r.outcome, r.now) == r.done); return {};
       case DecisionCall::advance: router_.advance(r.now); return {};
+      case DecisionCall::peer_loads: return peer_loads(r);
+      case DecisionCall::peer_placed:
+        compare(r, router_.peer_placed(r.replica, asked(r), r.now).code() == r.code);
+        return {};
       case DecisionCall::set_policy: return set_policy(r);
       case DecisionCall::restore_cached: return restore(r);
       case DecisionCall::restore_learned: return restore_learned(r);
@@ -44,7 +48,8 @@ class Replayer {
   DecisionReplay result;
 
  private:
-  void route(const DecisionRecord& r) {
+  // lifetime: the record's.
+  static Request asked(const DecisionRecord& r) {
     const LoggedRequest& from = r.request;
     Request request;
     request.model = from.model;
@@ -63,7 +68,18 @@ class Replayer {
     request.exact_pool = from.exact_pool;
     request.excluded = from.excluded;
     request.pinned = from.pinned;
-    const Decision d = router_.route(request, r.now);
+    return request;
+  }
+
+  Status peer_loads(const DecisionRecord& r) {
+    const auto loads = read_peer_loads(r.text);
+    if (!loads) return Error{Code::malformed, "decision log: " + loads.error().message, kNoOffset};
+    compare(r, router_.peer_loads(static_cast<std::uint32_t>(r.count), *loads, r.now).code() == r.code);
+    return {};
+  }
+
+  void route(const DecisionRecord& r) {
+    const Decision d = router_.route(asked(r), r.now);
     ++result.decisions;
     if (r.decision.ticket != d.ticket && r.decision.ticket != kNoTicket) tickets_[r.decision.ticket] = d.ticket;
     if (same_decision(r.decision, d)) return;

@@ -29,14 +29,7 @@ class WarmrouteRule final : public RoutingRule {
   [[nodiscard]] bool reads_sights() const noexcept override { return false; }
 
   std::size_t choose(const RoutedRequest& request, Sights sights, SplitMix64& ties) override {
-    hashes_.clear();
-    for (const std::uint64_t block : request.blocks) hashes_.push_back(hash_of(block));
-    Request asked;
-    asked.blocks = hashes_;
-    asked.input_tokens = request.input_tokens;
-    std::string session;
-    if (request.conversation != kNoConversation) session = std::to_string(request.conversation);
-    asked.session = session;
+    const Request asked = asked_for(request);
     const Decision decision = router_.route(asked, at(request.now_us));
     if (request.index >= tickets_.size())
       tickets_.resize(std::max<std::size_t>(request.index + 1, tickets_.size() * 2), kNoTicket);
@@ -93,6 +86,15 @@ class WarmrouteRule final : public RoutingRule {
     (void)router_.signal(ids_[replica], Signal::kv_usage, kv_usage, now);
   }
 
+  void loads(std::vector<PeerLoad>& out, std::int64_t now_us) const override { router_.loads(out, at(now_us)); }
+  void peer_loads(std::uint32_t router, std::span<const PeerLoad> loads, std::int64_t now_us) override {
+    (void)router_.peer_loads(router, loads, at(now_us));
+  }
+
+  void peer_placed(const RoutedRequest& request, std::uint32_t replica) override {
+    (void)router_.peer_placed(ids_[replica], asked_for(request), at(request.now_us));
+  }
+
   void joined(std::uint32_t replica, std::int64_t now_us) override {
     ReplicaSpec spec;
     spec.name = "replica-" + std::to_string(replica);
@@ -119,6 +121,17 @@ class WarmrouteRule final : public RoutingRule {
   }
 
  private:
+  // lifetime: until the next call.
+  [[nodiscard]] Request asked_for(const RoutedRequest& request) {
+    hashes_.clear();
+    for (const std::uint64_t block : request.blocks) hashes_.push_back(hash_of(block));
+    session_ = request.conversation == kNoConversation ? std::string() : std::to_string(request.conversation);
+    Request asked;
+    asked.blocks = hashes_;
+    asked.input_tokens = request.input_tokens;
+    asked.session = session_;
+    return asked;
+  }
   [[nodiscard]] Role role_of(std::uint32_t replica) const noexcept {
     if (replica < setting_.prefill_replicas) return Role::prefill;
     return replica < setting_.prefill_replicas + setting_.decode_replicas ? Role::decode : Role::unified;
@@ -140,6 +153,7 @@ class WarmrouteRule final : public RoutingRule {
   std::vector<ReplicaId> ids_;
   std::vector<Ticket> tickets_;  // by request
   std::vector<BlockHash> hashes_;
+  std::string session_;
   std::size_t prefill_ = kNobody;  // of the last choice
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "warmroute/route/detail/decide.hpp"
+#include "warmroute/route/detail/peer_books.hpp"
 #include "warmroute/route/detail/router_counters.hpp"
 #include "warmroute/route/detail/ticket_table.hpp"
 #include "warmroute/route/detail/topology.hpp"
@@ -62,6 +63,10 @@ class RouterCore {
   Result<ReplicaCache> cached(ReplicaId id, Nanos now) const;
   Result<RestoredCache> restore_cached(ReplicaId id, const ReplicaCache& cache, Nanos now, Nanos away);
 
+  void loads(std::vector<PeerLoad>& out, Nanos now) const;
+  Result<std::size_t> peer_loads(std::uint32_t peer, std::span<const PeerLoad> loads, Nanos now);
+  Status peer_placed(ReplicaId id, const Request& request, Nanos now);
+
   std::int64_t requests_in_flight(std::string_view pool) const;
   Decision route(const Request& request, Nanos now);
   Decision peek(const Request& request, Nanos now) const;
@@ -103,6 +108,8 @@ class RouterCore {
   void enqueue(PoolState& pool, std::uint32_t ticket_index, std::uint64_t note, Nanos now);
   void drain(PoolState& pool, std::uint32_t limit, Nanos now);
   void place(PoolState& pool, const TicketSlot& slot, ReplicaId where, Nanos now);
+  static void place(ModelledCache& cache, std::span<const BlockHash> path, std::int64_t tokens_per_block_milli,
+                    Nanos now);
   void place_transferred(PoolState& pool, const TicketSlot& slot, std::uint64_t note, Nanos now);
   static bool reports(const PoolState& pool, const TicketSlot& slot) noexcept;
   static bool in_prefill(const TicketSlot& slot) noexcept;
@@ -139,6 +146,7 @@ class RouterCore {
   EpochDomain domain_;
   mutable std::mutex control_;
   ReplicaTable table_;
+  PeerBooks peers_;
   std::vector<std::unique_ptr<PoolState>> pools_;  // under control_; never removed
   Snapshot<Topology> topology_;
   TicketTable tickets_;
@@ -201,6 +209,7 @@ inline Decision RouterCore::route(const Request& request, Nanos now) {
   const std::uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
   Prepared p;
   Decision d;
+  p.peers = peers_.lines(now);
   d.verdict = prepare(p, topology, request, now, sequence, sessions_, options_.max_path_blocks, scratch, guard, pool);
   if (d.verdict == Verdict::routed) {
     d = decide(p, request, scratch);
@@ -224,6 +233,7 @@ inline Decision RouterCore::peek(const Request& request, Nanos now) const {
   ScratchPool::Lease lease(scratch_, counters_.scratch_allocated);
   Prepared p;
   Decision d;
+  p.peers = peers_.lines(now);
   d.verdict = prepare(p, topology, request, now, sequence_.load(std::memory_order_relaxed), sessions_,
                       options_.max_path_blocks, *lease, guard, pool_of(topology, request));
   return d.verdict == Verdict::routed ? decide(p, request, *lease) : d;
@@ -234,6 +244,7 @@ inline Decision RouterCore::peek(const Request& request, Nanos now) const {
 #include "warmroute/route/detail/learned_state.hpp"
 #include "warmroute/route/detail/router_facade.hpp"
 #include "warmroute/route/detail/router_members.hpp"
+#include "warmroute/route/detail/router_peers.hpp"
 #include "warmroute/route/detail/router_placements.hpp"
 #include "warmroute/route/detail/router_predictions.hpp"
 #include "warmroute/route/detail/router_tickets.hpp"

@@ -64,6 +64,15 @@ inline Result<ReplicaId> Router::find_replica(std::string_view name, std::uint32
 inline std::int64_t Router::requests_in_flight(std::string_view pool) const {
   return calls_ == nullptr ? core_->requests_in_flight(pool) : calls_->requests_in_flight(pool);
 }
+inline void Router::loads(std::vector<PeerLoad>& out, Nanos now) const {
+  return calls_ == nullptr ? core_->loads(out, now) : calls_->loads(out, now);
+}
+inline Result<std::size_t> Router::peer_loads(std::uint32_t peer, std::span<const PeerLoad> loads, Nanos now) {
+  return calls_ == nullptr ? core_->peer_loads(peer, loads, now) : calls_->peer_loads(peer, loads, now);
+}
+inline Status Router::peer_placed(ReplicaId id, const Request& request, Nanos now) {
+  return calls_ == nullptr ? core_->peer_placed(id, request, now) : calls_->peer_placed(id, request, now);
+}
 inline Decision Router::route(const Request& request, Nanos now) {
   return calls_ == nullptr ? core_->route(request, now) : calls_->route(request, now);
 }

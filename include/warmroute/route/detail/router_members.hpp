@@ -19,6 +19,7 @@ namespace warmroute::detail {
 inline RouterCore::RouterCore(RouterOptions options)
     : options_(options),
       table_(domain_, std::clamp<std::uint32_t>(options.max_replicas, 1, kMaxRingMembers)),
+      peers_(table_.max_replicas()),
       topology_(domain_, std::make_unique<Topology>()),
       tickets_(std::max<std::uint32_t>(options.max_tickets, 1)),
       sessions_(options.session_entries),
@@ -183,6 +184,7 @@ inline Status RouterCore::remove_replica(ReplicaId id, Nanos now) {
   const ReplicaView view = table_.copy();
   const ReplicaRow* row = view.find(id);
   if (auto removed = table_.take_out(id); !removed) return removed;
+  peers_.forget(id);
   const Status built = rebuild(topology_.latest().policy);
   if (built) table_.let_again(id);  // only now no new reader finds it in a topology
   forget_cache(id, row->spec, true);
@@ -303,6 +305,7 @@ inline void RouterCore::advance(Nanos now) {
   sweep_leases(1'024, now);
   const std::lock_guard lock(control_);
   end_drains(now);
+  peers_.advance(now, topology_.latest().policy.signals_max_age);
   for (const PoolView& pool : topology_.latest().pools) {
     const bool apart = std::any_of(pool.candidates.begin(), pool.candidates.end(), [](const Candidate& c) {
       return c.book->slowness.load(std::memory_order_relaxed) != LoadBook::kAsItsKind;

@@ -71,17 +71,20 @@ inline void RouterCore::place_transferred(PoolState& pool, const TicketSlot& slo
 
 inline void RouterCore::place(PoolState& pool, const TicketSlot& slot, ReplicaId where, Nanos now) {
   ModelledCache* cache = cache_of(pool, slot, where);
-  if (cache == nullptr) return;
-  if (cache->tokens_per_block_milli == 0) cache->tokens_per_block_milli = slot.tokens_per_block_milli;
-  fit_capacity(*cache);
-  Residency& model = *cache->residency;
+  if (cache != nullptr) place(*cache, slot.path, slot.tokens_per_block_milli, now);
+}
+
+inline void RouterCore::place(ModelledCache& cache, std::span<const BlockHash> path,
+                              std::int64_t tokens_per_block_milli, Nanos now) {
+  if (cache.tokens_per_block_milli == 0) cache.tokens_per_block_milli = tokens_per_block_milli;
+  fit_capacity(cache);
+  Residency& model = *cache.residency;
   const std::uint64_t before = model.blocks() + model.evicted();
-  model.insert(slot.path, now);
+  model.insert(path, now);
   // Text and token blocks hold different numbers of tokens: the mean of what came in is followed, not what is only touched.
   const auto added = static_cast<std::int64_t>(model.blocks() + model.evicted() - before);
   const auto quarter = static_cast<std::int64_t>(model.capacity() / 4 + 1);
-  cache->tokens_per_block_milli +=
-      (slot.tokens_per_block_milli - cache->tokens_per_block_milli) * added / (added + quarter);
+  cache.tokens_per_block_milli += (tokens_per_block_milli - cache.tokens_per_block_milli) * added / (added + quarter);
 }
 
 // The engine had only `really` leading blocks of what was believed: what lies behind is gone there, siblings included. Since then it has

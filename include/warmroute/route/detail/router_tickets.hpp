@@ -70,7 +70,8 @@ inline void RouterCore::book_prompt(const Prepared& p, TicketSlot& slot, Nanos n
   const std::int64_t decoding = book.decoding.load(relaxed);
   slot.pace.alone = there == decoding;
   slot.pace.beside_decodes = decoding > 0;
-  if (there == decoding) book.prefill_since.store(now.value, relaxed);  // no prompt before this one
+  if (there == decoding && (p.peers == nullptr || p.peers[slot.replica.slot].prompts.load(relaxed) == 0))
+    book.prefill_since.store(now.value, relaxed);  // no prompt before this one
   book.pending_tokens.fetch_add(slot.uncached_tokens, relaxed);
   book.pending_ns.fetch_add(slot.pending_ns, relaxed);
   book.context_tokens.fetch_add(slot.input_tokens, relaxed);

@@ -12,6 +12,7 @@
 #include "warmroute/route/affinity.hpp"
 #include "warmroute/route/baselines.hpp"
 #include "warmroute/route/decision.hpp"
+#include "warmroute/route/detail/peer_books.hpp"
 #include "warmroute/route/detail/scratch.hpp"
 #include "warmroute/route/detail/topology.hpp"
 #include "warmroute/route/request.hpp"
@@ -34,9 +35,10 @@ struct Prepared {
   Nanos now{0};
   std::array<std::uint32_t, 2> homes{kNoReplica.slot, kNoReplica.slot};  // on the ring, where there are several routers
   std::int64_t prior_milli = 0;
-  std::uint32_t known_blocks = 0;  // of the path, by any replica; only with a prior
-  bool apart = false;              // some replica is slower or quicker than its kind
-  bool fail_open = false;          // nobody is up and policy says to try all the same
+  std::uint32_t known_blocks = 0;   // of the path, by any replica; only with a prior
+  const PeerBook* peers = nullptr;  // by slot; null: no other router has told of anything in flight
+  bool apart = false;               // some replica is slower or quicker than its kind
+  bool fail_open = false;           // nobody is up and policy says to try all the same
 
   [[nodiscard]] std::int64_t tokens_of(std::uint32_t blocks) const noexcept {
     return std::int64_t{blocks} * tokens_per_block_milli / 1'000;
@@ -250,10 +252,14 @@ inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const
   out.context_tokens = c.book->context_tokens.load(relaxed);
   if (p.apart) out.slowness = c.book->slowness.load(relaxed);
   const std::int64_t at = c.book->signals_at.load(relaxed);
+  std::int64_t foreign = 0, waiting = 0;
   if (at != 0 && p.now.value - at <= p.topology->policy.signals_max_age.value) {
-    // Other routers' requests look like this one's: as long, and with as much to prefill where they still wait.
-    const std::int64_t foreign = c.book->foreign_requests.load(relaxed);
-    const std::int64_t waiting = std::min<std::int64_t>(c.book->foreign_waiting.load(relaxed), kMaxRequests);
+    foreign = c.book->foreign_requests.load(relaxed);
+    waiting = std::min<std::int64_t>(c.book->foreign_waiting.load(relaxed), kMaxRequests);
+  }
+  if (p.peers != nullptr) add_peers(p.peers[c.id.slot], *c.book, p.now.value, out, foreign, waiting);
+  if (foreign >
+      0) {  // others' requests look like this router's: as long, and with as much to prefill where they still wait
     out.context_tokens += foreign * (p.pool->state->input_tokens.milli() / 1'000);
     if (waiting > 0) {  // those before them are half done in the mean
       const std::int64_t mean = p.pool->state->prefill_ns.milli();
