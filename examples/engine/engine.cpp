@@ -35,7 +35,8 @@ void Engine::report_cache(EventForm form, std::uint64_t seed, CacheLog::Sink sin
   cache_log_.emplace(form, model_.block_tokens(), seed, std::move(sink));
 }
 
-std::shared_ptr<Job> Engine::submit(Prompt prompt, std::int64_t input_tokens, std::int64_t output_tokens) {
+std::shared_ptr<Job> Engine::submit(Prompt prompt, std::int64_t input_tokens, std::int64_t output_tokens,
+                                    std::int64_t received_tokens) {
   const std::int64_t now = now_us();
   model_.advance(now, *this);
   auto job = std::make_shared<Job>(context_);
@@ -43,7 +44,7 @@ std::shared_ptr<Job> Engine::submit(Prompt prompt, std::int64_t input_tokens, st
   job->input_tokens = input_tokens;
   job->output_tokens = output_tokens;
   job->submitted_at = Clock::now();
-  const bool fits = model_.submit(job->id, prompt.blocks, input_tokens, output_tokens, now);
+  const bool fits = model_.submit(job->id, prompt.blocks, input_tokens, output_tokens, now, received_tokens);
   if (fits) {
     if (cache_log_) job->prompt = std::move(prompt);
     jobs_.emplace(job->id, job);

@@ -74,8 +74,9 @@ class Engine : private trace::ReplicaSink {
   /// From now on what enters and leaves the cache is handed to `sink`, a batch per step. Before the first request.
   void report_cache(EventForm form, std::uint64_t seed, CacheLog::Sink sink);
   [[nodiscard]] bool reports_cache() const noexcept { return cache_log_.has_value(); }
-  /// Queues a prompt. returns: null when it can never fit.
-  [[nodiscard]] std::shared_ptr<Job> submit(Prompt prompt, std::int64_t input_tokens, std::int64_t output_tokens);
+  /// Queues a prompt, of which the KV of some tokens comes from another engine. returns: null when it can never fit.
+  [[nodiscard]] std::shared_ptr<Job> submit(Prompt prompt, std::int64_t input_tokens, std::int64_t output_tokens,
+                                            std::int64_t received_tokens = 0);
   /// The client is gone: frees the job's blocks, or its place in the queue. Harmless when the job is over.
   void cancel(const std::shared_ptr<Job>& job);
 

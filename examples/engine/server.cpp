@@ -82,7 +82,8 @@ Result<std::uint16_t> Server::listen(const std::string& address, std::uint16_t p
     return Error{Code::io, "cannot listen on " + address + ":" + std::to_string(port) + ": " + error.message(),
                  kNoOffset};
   asio::co_spawn(context_, accept_connections(), asio::detached);
-  return acceptor_.local_endpoint().port();
+  endpoint_ = acceptor_.local_endpoint();
+  return endpoint_.port();
 }
 
 void Server::shut_down(std::chrono::seconds drain) {
@@ -270,6 +271,7 @@ Awaitable<bool> Server::serve_completion(tcp::socket& socket, const HttpRequest&
   Order order = read_order(api, *parsed);
   if (api == BodyApi::responses) order.form = AnswerForm::responses;
   if (api == BodyApi::messages) order.form = AnswerForm::messages;
+  if (api == BodyApi::chat || api == BodyApi::completions) order.transfer = read_kv_transfer(request.body());
   co_return co_await serve_order(socket, request, std::move(order));
 }
 
@@ -301,7 +303,8 @@ Awaitable<bool> Server::serve_order(tcp::socket& socket, const HttpRequest& requ
   if (fate == Fate::hang) {
     job = std::make_shared<Job>(context_);  // never queued: it changes only when the client leaves
   } else {
-    job = engine_.submit(std::move(order.prompt), order.input_tokens, order.output_tokens);
+    job = engine_.submit(std::move(order.prompt), order.input_tokens, order.output_tokens,
+                         order.transfer.received_blocks * options.service.block_tokens);
   }
   if (job == nullptr) {
     const std::string message = "this model's maximum context length is " + std::to_string(engine_.max_model_tokens()) +
@@ -325,6 +328,11 @@ Awaitable<bool> Server::send_whole(tcp::socket& socket, const HttpRequest& reque
   std::string body = order.shape.kind == CompletionKind::embedding
                          ? embedding_answer(order.shape, usage, order.embedding_seeds)
                          : make_writer(order.form, order.shape)->whole(usage, job->generated);
+  if (order.transfer.sends) {
+    const EngineOptions& options = engine_.options();
+    const std::int64_t blocks = (order.input_tokens + options.service.block_tokens - 1) / options.service.block_tokens;
+    append_kv_transfer(body, options.name, endpoint_.address().to_string(), endpoint_.port(), blocks);
+  }
   co_return co_await send(socket, request, http::status::ok, std::move(body));
 }
 

@@ -13,6 +13,7 @@
 #include "common/asio.hpp"
 #include "engine/engine.hpp"
 #include "engine/forms.hpp"
+#include "engine/kv_transfer.hpp"
 #include "engine/responses.hpp"
 #include "warmroute/ingest/request_body.hpp"
 
@@ -40,6 +41,7 @@ class Server {
     std::int64_t output_tokens = 0;
     std::vector<std::uint64_t> embedding_seeds;  ///< one per prompt
     bool is_stream = false;
+    KvTransfer transfer;
   };
 
   Awaitable<void> accept_connections();
@@ -68,6 +70,7 @@ class Server {
   tcp::acceptor acceptor_;
   RequestBodyParser parser_;
   bool is_draining_ = false;
+  tcp::endpoint endpoint_;  ///< where it listens
 };
 
 }  // namespace warmroute::examples

@@ -65,7 +65,9 @@ std::vector<Option> routing_options() {
        "metrics (URL), "
        "engine (NAME); of llama.cpp's server kind=slots and, as its command line says, slots, unified, "
        "slot_ram_tokens; "
-       "input_includes_cache=true|false where its usage counts cached input otherwise than its API does; key_env or "
+       "input_includes_cache=true|false where its usage counts cached input otherwise than its API does; "
+       "role=prefill|decode where "
+       "these are apart; key_env or "
        "key_file with the key it is sent, host its Host header",
        add_replica},
       {"models", "FILE", "names that clients use, where they lead, external APIs and their quotas, as JSON",

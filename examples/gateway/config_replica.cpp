@@ -24,6 +24,13 @@ std::string set_replica_option(std::string_view name, std::string_view value, Re
     replica.metrics = value;
   } else if (name == "engine") {
     replica.engine = value;
+  } else if (name == "role") {
+    for (const auto role : {Role::unified, Role::prefill, Role::decode}) {
+      if (role_name(role) != value) continue;
+      replica.spec.role = role;
+      return {};
+    }
+    return "'" + std::string(value) + "' is none of unified prefill decode";
   } else if (name == "host") {
     replica.host_name = value;
   } else if (name == "key_env") {
@@ -54,7 +61,7 @@ std::string set_replica_option(std::string_view name, std::string_view value, Re
 
 bool is_replica_option(std::string_view name) {
   for (const auto known : {"events", "replay", "metrics", "engine", "kind", "slots", "unified", "slot_ram_tokens",
-                           "input_includes_cache", "host", "key_env", "key_file"}) {
+                           "input_includes_cache", "role", "host", "key_env", "key_file"}) {
     if (name == known) return true;
   }
   return false;
@@ -75,7 +82,7 @@ std::string add_replica(Config& config, std::string_view whole) {
                 ? set_replica_option(member.substr(0, sign), member.substr(sign + 1), replica)
                 : "'" + std::string(member) +
                       "' is none of events= replay= metrics= engine= kind= slots= unified= slot_ram_tokens= "
-                      "input_includes_cache= host= key_env= key_file=";
+                      "input_includes_cache= role= host= key_env= key_file=";
   }
   if (fault.empty()) config.replicas.push_back(std::move(replica));
   return fault;

@@ -18,6 +18,9 @@ void append_prometheus(const Counters& c, std::int64_t retries_left, std::string
          c.client_aborts.load());
   single(out, "answers_cut_total", "counter", "Answers that broke after the first byte had been passed on.",
          c.answers_cut.load());
+  single(out, "pairs_total", "counter", "Requests that one server prefilled for another.", c.pairs.load());
+  single(out, "pairs_whole_total", "counter", "Requests that were to be, and that one server got whole.",
+         c.pairs_whole.load());
   single(out, "upstream_connections", "gauge", "Connections to replicas, in use or kept alive.",
          c.upstream_connections.load());
   single(out, "upstream_opened_total", "counter", "Connections to replicas that were opened.",

@@ -30,6 +30,8 @@ struct Counters {
   Count retries_refused{0};           ///< the budget was empty
   Count client_aborts{0};
   Count answers_cut{0};  ///< streams that broke after the first byte had been passed on
+  Count pairs{0};        ///< prefilled on one server, decoded on another
+  Count pairs_whole{0};  ///< that were to be, and went to one server whole
   Count upstream_opened{0};
   Count upstream_reused{0};
   Count upstream_stale{0};  ///< kept-alive connections that the model server had closed meanwhile

@@ -72,6 +72,9 @@ class Exchange {
   Awaitable<void> stop_here(Choice& choice);
   void settle(Choice& choice, Parser& parser);
 
+  Awaitable<std::optional<Failure>> prefill(Choice& choice);
+  Awaitable<std::optional<Failure>> read_prefill(const Upstream& first, Parser& parser, std::string& answer);
+
   const Upstream* owner();
   Awaitable<bool> forwarded();
   Awaitable<std::optional<Failure>> relay_peer(const Upstream& peer, Parser& parser);
@@ -84,6 +87,7 @@ class Exchange {
   [[nodiscard]] ResponseHead head_for_client(const Choice& choice, const Parser& parser) const;
 
   Failure cancelled() const;
+  static Failure no_journal();
   Failure not_connected(const examples::error_code& error);
   Failure broken(const examples::error_code& error, bool first_seen);
   void count_timeout(Failure& failure, Timeout which);
@@ -115,8 +119,10 @@ class Exchange {
   std::vector<ReplicaId> tried_;
   std::optional<Choice> next_;  // booked already, for a retry that is to be paid
   std::uint32_t class_id_ = 0;
-  std::string asked_model_;  // by the client
-  std::string model_body_;   // with another model's name
+  std::string asked_model_;    // by the client
+  std::string own_body_;       // in the words of the server that it goes to
+  std::string kv_parameters_;  // of a pair whose first half is done: where the KV lies
+  std::int64_t prefill_cached_ = kUnknown;
 };
 
 }  // namespace warmroute::gateway

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "gateway/body_edit.hpp"
 #include "gateway/exchange.hpp"
 #include "gateway/heads.hpp"
 #include "gateway/model_name.hpp"
@@ -22,6 +23,11 @@ constexpr std::uint32_t kMostHeadBytes = 64 * 1024;  // of an answer's head
 /// returns: nothing when the client has its answer (or the ticket's end is settled); else what went wrong.
 Awaitable<std::optional<Exchange::Failure>> Exchange::attempt(Choice& choice) {
   tried_.push_back(choice.upstream->id);
+  kv_parameters_.clear();
+  prefill_cached_ = kUnknown;
+  if (choice.decision.is_pair()) {
+    if (auto failure = co_await prefill(choice)) co_return failure;
+  }
   const Upstream& upstream = *choice.upstream;
   const auto request = request_for(choice);
   std::optional<Parser> parser;
@@ -46,7 +52,10 @@ UpstreamRequest Exchange::request_for(const Choice& choice) {
   const Upstream& upstream = *choice.upstream;
   const bool renamed = !choice.model.empty() && choice.model != asked_model_;
   std::string_view body = body_;
-  if (renamed && target_.body && target_.model.empty()) body = model_body_ = with_model(body_, choice.model);
+  if (renamed && target_.body && target_.model.empty()) body = own_body_ = with_model(body_, choice.model);
+  const bool parted = worker_.shared.router.policy().disaggregate != Disaggregate::never;
+  if (!kv_parameters_.empty() || (parted && body.find(kTransferMember) != std::string_view::npos))
+    body = own_body_ = decode_body(body, kv_parameters_);
   UpstreamWay way;
   way.external = upstream.external;
   way.target =
@@ -70,11 +79,8 @@ Awaitable<std::optional<Exchange::Failure>> Exchange::send_and_read_head(const U
       if (error) co_return not_connected(error);
     }
     if (client_.gone()) co_return cancelled();
-    if (booked && !account_.begin(upstream.name, upstream.meter)) {  // the record comes first: else nothing leaves
-      Failure failure{
-          {Outcome::cancelled, false, Nanos{0}, "the journal takes no records"}, 503, "journal_unavailable"};
-      co_return failure;
-    }
+    // The record comes first: else nothing leaves.
+    if (booked && !account_.begin(upstream.name, upstream.meter)) co_return no_journal();
     const error_code error = co_await exchange_heads(request, booked, parser);
     if (!error) co_return std::nullopt;
     const bool stale = upstream_->reused && !parser->got_some() && error != beast::error::timeout && !client_.gone();
@@ -131,6 +137,10 @@ void Exchange::count_timeout(Failure& failure, Timeout which) {
                                                    "total_timeout"};
   failure.code = kCodes[static_cast<std::size_t>(which)];
   failure.status = 504;
+}
+
+Exchange::Failure Exchange::no_journal() {
+  return {{Outcome::cancelled, false, Nanos{0}, "the journal takes no records"}, 503, "journal_unavailable"};
 }
 
 Exchange::Failure Exchange::cancelled() const {

@@ -34,12 +34,17 @@ bool is_event_stream(const ResponseHead& head) {
 Awaitable<std::optional<Exchange::Failure>> Exchange::relay(Choice& choice, Parser& parser) {
   const bool good = outcome_of_status(parser.get().result_int()) == Outcome::finished;
   bool first_seen = false;
+  bool transferred = kv_parameters_.empty();
   if (good && hides_usage_ && is_event_stream(parser.get())) filter_.emplace();
   for (;;) {
     std::string_view bytes;
     if (!parser.is_done()) {
       const error_code error = co_await read_piece(parser, token_deadline(first_seen), bytes);
       if (error) co_return end_broken(choice, error, first_seen);
+    }
+    if (good && !transferred && !bytes.empty()) {
+      transferred = true;  // it answers, so it has the KV
+      (void)worker_.shared.router.transfer_done(choice.decision.ticket, now());
     }
     Account::Fed fed;
     if (good) fed = account_.feed(bytes);
@@ -138,7 +143,10 @@ void Exchange::settle(Choice& choice, Parser& parser) {
   if (outcome == Outcome::finished) {
     account_.body_ended();
     account_.end(Ending::answered);
-    choice.ticket.finish(counts_of(account_.meter().report().usage));
+    UsageCounts counts = counts_of(account_.meter().report().usage);
+    if (choice.decision.is_pair())
+      counts.cached_tokens = prefill_cached_;  // the other server's word is of what it was sent
+    choice.ticket.finish(counts);
   } else {
     account_.end(Ending::refused);
     choice.ticket.fail(outcome,
@@ -155,6 +163,8 @@ void Exchange::settle(Choice& choice, Parser& parser) {
 ResponseHead Exchange::head_for_client(const Choice& choice, const Parser& parser) const {
   const std::int64_t expected = choice.decision.routed() ? choice.decision.total_cached().value : -1;
   ResponseHead head = client_head(parser.get(), choice.upstream->name, expected);
+  if (!kv_parameters_.empty())
+    head.set("x-warmroute-prefill-replica", worker_.shared.fleet.find(choice.decision.prefill_replica)->name);
   for (const auto& [name, value] : account_.headers()) head.set(name, value);
   if (!account_.operation().empty()) head.set("x-warmroute-operation", account_.operation());
   if (filter_) head.erase(http::field::content_length);  // an event less

@@ -160,6 +160,7 @@ bool has_key(const Request& request) {
 /// A conversation that is shorter than the key is deep grows with each turn, and all of it is its key: with a power of two of its blocks
 /// it moves at six of its turns at most (to 1,024 tokens), not at each.
 Request steady(Request request, const Policy& policy) {
+  request.tenant = {};  // whose key it is, the gateway that forwards does not know
   const std::size_t per_block = request.block_kind == BlockKind::tokens ? policy.block_size : kTextBlockBytes / 4;
   const std::size_t wanted = static_cast<std::size_t>(policy.ring_key_tokens) / per_block;
   if (request.blocks.size() < wanted) request.blocks = request.blocks.first(std::bit_floor(request.blocks.size()));
@@ -180,6 +181,8 @@ const Upstream* Peers::owner(const Request& request, const Policy& policy) {
 void Peers::received(const Mark& mark, const Request& request, const Policy& policy) {
   auto& which = mark.believed ? counters_.received : counters_.marks_refused;
   which.fetch_add(1, std::memory_order_relaxed);
+  if (!request.tenant.empty() && policy.isolation != Isolation::none)
+    return;  // its blocks are others than they were there
   if (mark.believed && has_key(request) && !ring_.owner(ring_.key(steady(request, policy), policy), false).local)
     counters_.loops_refused.fetch_add(1, std::memory_order_relaxed);
 }

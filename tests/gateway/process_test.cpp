@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <optional>
 
 #include "gateway/fake_server.hpp"
@@ -334,6 +335,30 @@ TEST(GatewayProcess, ThreeGatewaysKeepConversationsWhereTheyAreAsOneDoes) {
     gates.processes[i]->kill(SIGTERM);
     EXPECT_EQ(gates.processes[i]->wait(), 0);
   }
+}
+
+TEST(GatewayProcess, PrefillsOnOneEngineAndDecodesOnAnother) {
+  Engine first("first", 0), second("second", 0);
+  const std::string config = ::testing::TempDir() + "pairs-" + std::to_string(::getpid()) + ".json";
+  std::ofstream(config) << R"({"policy": {"algorithm": "cost", "disaggregate": "always"}})";
+  Process gateway({WARMROUTE_GATEWAY, "--port", "0", "--tokenizer", "toy", "--time-scale", "4", "--config", config,
+                   "--replica=p=127.0.0.1:" + std::to_string(first.port) + ",role=prefill",
+                   "--replica=d=127.0.0.1:" + std::to_string(second.port) + ",role=decode"});
+  const auto port = port_in(gateway.line());
+  ASSERT_NE(port, 0);
+  const std::string text(6'400, 'a');
+  Cached answer = ask(port, text);
+  EXPECT_EQ(answer.status, 200u);
+  EXPECT_EQ(answer.replica, "d");
+  EXPECT_EQ(answer.foreseen, 0);
+  EXPECT_GE(answer.reported, 1'599) << "nothing was left to prefill there";
+  EXPECT_EQ(ask(first.port, text).reported, 1'600) << "the other one computed it";
+  EXPECT_EQ(ask(port, text).foreseen, 1'600);
+  EXPECT_EQ(metric(port, "warmroute_gateway_pairs_total"), 2);
+  EXPECT_EQ(std::remove(config.c_str()), 0);
+  EXPECT_TRUE(eventually([&] { return books_are_empty(port); }));
+  gateway.kill(SIGTERM);
+  EXPECT_EQ(gateway.wait(), 0);
 }
 
 #ifdef WARMROUTE_HAS_EVENTS
