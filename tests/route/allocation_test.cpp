@@ -18,6 +18,8 @@ TEST_P(RouterAllocation, IsZeroOnWarmHotCalls) {
   Policy policy;
   policy.algorithm = static_cast<Algorithm>(GetParam());
   ASSERT_TRUE(router.set_policy(policy));
+  const std::vector<PeerLoad> told{{"replica-3", 0, 2, 1, 5'000'000, 20'000, 0}};
+  ASSERT_TRUE(router.peer_loads(1, told, Nanos{1}));
   std::vector<std::vector<std::uint32_t>> prompts(40, std::vector<std::uint32_t>(10'000));
   for (std::size_t i = 0; i < prompts.size(); ++i)
     std::iota(prompts[i].begin(), prompts[i].end(), static_cast<std::uint32_t>(i % 4 * 7'000));
