@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "warmroute/usage/keys.hpp"
@@ -23,11 +25,21 @@ class Revocations {
 
   // All of them as tombstones, in a fixed order.
   [[nodiscard]] std::vector<KeyRecord> records() const;
-  [[nodiscard]] std::size_t size() const noexcept { return known_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return ids_.size() + digests_.size(); }
 
  private:
-  // "p" and the public id, or "d" and the digest of a whole key, to the highest version that is revoked.
-  std::map<std::string, KeyRecord, std::less<>> known_;
+  [[nodiscard]] bool are_all_in(std::span<const KeyRecord> records) const;
+
+  // Asked with views: each key of a snapshot is looked up.
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const noexcept { return std::hash<std::string_view>{}(name); }
+  };
+  // To the highest version that is revoked.
+  using Known = std::unordered_map<std::string, KeyRecord, Hash, std::equal_to<>>;
+
+  Known ids_;      // by public id
+  Known digests_;  // by digest, of whole keys
 };
 
 }  // namespace warmroute::control

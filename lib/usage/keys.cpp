@@ -99,8 +99,10 @@ Error bad_record(std::size_t index, const char* what) {
   return Error{Code::invalid_argument, "key record " + std::to_string(index) + ": " + what, kNoOffset};
 }
 
+using ShardDrafts = std::vector<std::vector<KeyDraft>>;
+
 // A record's drafts: one by its public id, or one for each digest of the whole key.
-Status add_drafts(const KeyRecord& r, std::size_t index, std::vector<KeyDraft>& out) {
+Status add_drafts(const KeyRecord& r, std::size_t index, ShardDrafts& out) {
   const std::string_view key_id = r.key_id.empty() ? std::string_view{r.public_id} : std::string_view{r.key_id};
   if (r.public_id.size() > kMaxName || r.key_id.size() > 255 || r.team_id.size() > 255)
     return bad_record(index, "a name is too long (public_id 64, key_id and team_id 255 bytes)");
@@ -119,14 +121,15 @@ Status add_drafts(const KeyRecord& r, std::size_t index, std::vector<KeyDraft>& 
   if (!by_digest) {
     const std::span<const KeyDigest> digests =
         r.revoked ? std::span<const KeyDigest>{} : std::span<const KeyDigest>{r.digests};
-    out.push_back(
-        {name_hash(r.public_id, false), r.public_id, key_id, r.team_id, r.version, r.revoked, false, false, digests});
+    const std::uint64_t hash = name_hash(r.public_id, false);
+    out[shard_of(hash)].push_back({hash, r.public_id, key_id, r.team_id, r.version, r.revoked, false, false, digests});
     return {};
   }
   for (const KeyDigest& d : r.digests) {
     const std::string_view name = as_text(d.bytes);
-    out.push_back({name_hash(name, true), name, key_id, r.team_id, r.version, r.revoked, true, false,
-                   r.revoked ? std::span<const KeyDigest>{} : std::span<const KeyDigest>{&d, 1}});
+    const std::uint64_t hash = name_hash(name, true);
+    out[shard_of(hash)].push_back({hash, name, key_id, r.team_id, r.version, r.revoked, true, false,
+                                   r.revoked ? std::span<const KeyDigest>{} : std::span<const KeyDigest>{&d, 1}});
   }
   return {};
 }
@@ -172,13 +175,14 @@ struct KeySet::Impl {
 };
 
 Status KeySet::Impl::change(std::uint64_t next_generation, std::span<const KeyRecord> records, bool full) {
-  std::vector<KeyDraft> drafts;
-  drafts.reserve(records.size());
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    if (Status s = add_drafts(records[i], i, drafts); !s) return s;
+  ShardDrafts by_shard(kKeyShards);
+  if (records.size() > kKeyShards * 16) {  // shards are of about one size
+    const std::size_t each = records.size() / kKeyShards;
+    for (std::vector<KeyDraft>& drafts : by_shard) drafts.reserve(each + each / 8);
   }
-  std::vector<std::vector<KeyDraft>> by_shard(kKeyShards);
-  for (const KeyDraft& d : drafts) by_shard[shard_of(d.hash)].push_back(d);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (Status s = add_drafts(records[i], i, by_shard); !s) return s;
+  }
   const KeyRoot& old = root.latest();
   std::size_t words = 0;
   std::vector<std::size_t> changed;

@@ -132,8 +132,7 @@ void KeyRoot::put(std::size_t i, std::shared_ptr<const KeyShard> shard) {
 }
 
 bool merge_shard(const KeyShard* old, std::vector<KeyDraft>& fresh, bool full) {
-  std::vector<KeyDraft> result;
-  result.reserve(fresh.size() + (old == nullptr ? 0 : old->count));
+  std::vector<KeyDraft> stays;
   std::vector<std::uint32_t> table(4, 0);
   while (table.size() < fresh.size() * 2) table.resize(table.size() * 2);
   const std::size_t mask = table.size() - 1;
@@ -153,7 +152,7 @@ bool merge_shard(const KeyShard* old, std::vector<KeyDraft>& fresh, bool full) {
       const KeyDraft held = draft_of(e);
       const std::size_t i = place(held);
       if (table[i] == 0) {
-        if (!full || e.revoked) result.push_back(held);
+        if (!full || e.revoked) stays.push_back(held);
         continue;
       }
       KeyDraft& offered = fresh[table[i] - 1];
@@ -168,8 +167,7 @@ bool merge_shard(const KeyShard* old, std::vector<KeyDraft>& fresh, bool full) {
       }
     }
   }
-  result.insert(result.end(), fresh.begin(), fresh.end());
-  fresh = std::move(result);
+  fresh.insert(fresh.end(), stays.begin(), stays.end());
   return true;
 }
 

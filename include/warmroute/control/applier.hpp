@@ -122,7 +122,8 @@ class SnapshotApplier {
 
   /// errors: those of verify_snapshot and parse_snapshot; stale: not newer than what was, or a roll-back from another
   /// generation; what prices, targets and listener say. Nothing has changed then.
-  /// cost: 0.35 s of a core for 10^5 keys, 4.5 s for 10^6 (which need SnapshotOptions::max_bytes of 256 MiB); readers go on.
+  /// cost: 0.15 s of a core for 10^5 keys, 1.8 s for 10^6 (bench_keys; these need SnapshotOptions::max_bytes of 256 MiB);
+  /// readers go on.
   Result<Applied> apply(std::string_view bytes, UsageTime now);
 
   /// Control was heard of and has nothing new.

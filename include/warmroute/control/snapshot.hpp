@@ -101,7 +101,7 @@ struct SnapshotOptions {
 /// Reads a payload, without envelope.
 /// errors: too_large, invalid_json, too_deep (32), not_an_object, unsupported (a later format),
 /// invalid_argument: "snapshot: keys[3].digests[0].hex: ...; limits[1]...": every fault, up to max_faults.
-/// cost: about 2 us a key.
+/// cost: about 1 us a key.
 Result<Snapshot> parse_snapshot(std::string_view payload, const SnapshotOptions& options = {});
 
 /// returns: the JSON. Of a valid snapshot: parse_snapshot gives an equal one back. One key, team or scope per line, so that
