@@ -93,6 +93,7 @@ void requests(Page& page, const RouterStatistics& s) {
     const auto reason = static_cast<Reason>(i);
     if (is_spill(reason)) page.sample().label("reason", reason_name(reason)).value(s.reasons[i]);
   }
+  single(page, "warmroute_peers", "gauge", "Other routers that tell what they have in flight.", std::uint64_t{s.peers});
   page.family("warmroute_splits_total", "counter",
               "Routed requests of pools that can form pairs, by one replica or two and why.");
   for (std::size_t i = 0; i < s.splits.size(); ++i) {
@@ -222,6 +223,10 @@ void replicas(Page& page, const RouterStatistics& s) {
        [](const auto& r) { return r.load.context_tokens; });
   each("warmroute_replica_foreign_requests", "Requests its engine reported beyond this router's.",
        [](const auto& r) { return r.load.foreign_requests; });
+  each("warmroute_replica_peer_requests", "Requests of other routers, as those told.",
+       [](const auto& r) { return r.peer_requests; });
+  each("warmroute_replica_peer_pending_seconds", "Prefill time of those of them without a first token.",
+       [](const auto& r) { return static_cast<double>(r.peer_pending_ns) / 1e9; });
   each("warmroute_replica_believed_blocks", "Blocks believed to be in its cache.",
        [](const auto& r) { return r.believed_blocks; });
   each("warmroute_replica_reported", "1 when its engine sends cache events.",

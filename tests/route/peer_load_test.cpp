@@ -126,7 +126,16 @@ TEST_F(Peers, WhoFallsSilentHasNothingInFlight) {
   tell(4, busy("r1", 100));
   EXPECT_EQ(peek_at(*router_, 0, tokens_).expected_wait, Nanos{0});
   EXPECT_EQ(peek_at(*router_, 1, tokens_).expected_wait, milliseconds(100));
+  RouterStatistics s = router_->statistics();
+  EXPECT_EQ(s.peers, 1u);
+  EXPECT_EQ(s.replicas[0].peer_requests, 0);
+  EXPECT_EQ(s.replicas[1].peer_requests, 2);
+  EXPECT_EQ(s.replicas[1].peer_pending_ns, 100'000'000);
   now = now + milliseconds(2'001);
+  router_->advance(now);
+  s = router_->statistics();
+  EXPECT_EQ(s.peers, 0u);
+  EXPECT_EQ(s.replicas[1].peer_requests, 0);
   EXPECT_EQ(peek_at(*router_, 1, tokens_).expected_wait, Nanos{0}) << "without another message, too";
 }
 

@@ -58,9 +58,11 @@ struct ReplicaStatistics {
   std::int64_t matched_tokens = 0;    ///< of those, believed to be in its cache when they were routed
   PrefixGains engine_prefix{};        ///< the same as its engine counts it, requests of others included
   Role role = Role::unified;
-  double prefill_share = 0;  ///< of its time of late, by the work booked there; where pairs can be formed
-  double slowness = 1;       ///< learned: 2 takes twice as long as replicas of equal declared rates; used from 1.17 on
-  Rates declared{};          ///< its kind of hardware: rates_of finds what was learned of it
+  std::int64_t peer_requests = 0;    ///< in flight there for other routers, as they told (Router::peer_loads)
+  std::int64_t peer_pending_ns = 0;  ///< prefill time of their prompts, as told
+  double prefill_share = 0;          ///< of its time of late, by the work booked there; where pairs can be formed
+  double slowness = 1;  ///< learned: 2 takes twice as long as replicas of equal declared rates; used from 1.17 on
+  Rates declared{};     ///< its kind of hardware: rates_of finds what was learned of it
 };
 
 /// One kind of hardware in a pool: replicas of equal declared rates.
@@ -98,6 +100,8 @@ struct RouterStatistics {
   std::uint64_t clock_clamped = 0;        ///< `now` went backwards
   std::uint64_t scratch_allocated = 0;    ///< more threads inside at once than scratch areas
   std::uint64_t tickets_in_flight = 0;
+  std::uint32_t peers =
+      0;  ///< other routers that tell what they have in flight, and did within Policy::signals_max_age
 
   std::int64_t input_tokens = 0;             ///< of finished requests whose usage was reported
   std::int64_t predicted_cached_tokens = 0;  ///< of those

@@ -52,6 +52,13 @@ class PeerBooks {
     peers_[peer] = {now, std::move(said)};
     if (books_ != nullptr) add_up(now, max_age);
   }
+  /// returns: how many peers said anything lately, if only that they have nothing.
+  [[nodiscard]] std::uint32_t telling(Nanos now, Nanos max_age) const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::uint32_t>(std::count_if(peers_.begin(), peers_.end(), [&](const Peer& p) {
+      return p.at.value != 0 && now.value - p.at.value <= max_age.value;
+    }));
+  }
   /// Forgets peers that are silent for too long.
   void advance(Nanos now, Nanos max_age) {
     const std::lock_guard lock(mutex_);
@@ -117,7 +124,7 @@ class PeerBooks {
   }
 
   std::uint32_t slots_ = 0;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::unique_ptr<PeerBook[]> books_;
   std::vector<Peer> peers_;
   std::vector<Sum> sums_;

@@ -166,6 +166,9 @@ inline RouterStatistics RouterCore::statistics() const {
                        static_cast<double>(pool->output_tokens.milli()) / 1'000, pool->shared.blocks(),
                        pool->learned_rates()});
   }
+  const Nanos last{get(last_now_)};
+  const PeerBook* told = peers_.lines(last);
+  s.peers = peers_.telling(last, topology.policy.signals_max_age);
   for (const ReplicaRow& row : topology.rows) {
     ReplicaStatistics r{
         row.id, row.spec.name, row.spec.dp_rank, row.spec.pool, row.spec.health, read(table_.book(row.id.slot)), 0, 0};
@@ -173,6 +176,10 @@ inline RouterStatistics RouterCore::statistics() const {
     r.matched_tokens = get(table_.matches(row.id.slot).matched_tokens);
     r.engine_prefix = table_.prefix_gains(row.id);
     r.role = row.spec.role;
+    if (told != nullptr) {
+      r.peer_requests = get(told[row.id.slot].requests);
+      r.peer_pending_ns = get(told[row.id.slot].pending_ns);
+    }
     r.declared = row.spec.rates;
     r.slowness = static_cast<double>(get(table_.book(row.id.slot).slowness)) / LoadBook::kAsItsKind;
     for (const auto& pool : pools_) {
