@@ -1262,6 +1262,22 @@ WR_API uint32_t wr_gateway_ring_self(const wr_gateway_ring* ring);
 /** Whether requests may be forwarded there; all are up at first. A number that nobody has is ignored. since: 0.2.0 */
 WR_API void wr_gateway_ring_set_up(wr_gateway_ring* ring, uint32_t gateway, uint32_t up);
 
+/** Text result: what this router has in flight, for the routers of its peers: a line for each replica with requests, by its name. It is of no
+    prompt and no client, some 50 bytes a line, empty when nothing is in flight; it may have grown since it was asked for its size: retry on
+    capacity. Send it whole, each 20 to 100 ms: a message that is lost is made good by the next. errors: capacity. threads: any. since: 0.2.0 */
+WR_API wr_status wr_router_loads(const wr_router* router, int64_t now_ns, char* buf, size_t cap, size_t* needed,
+                                 wr_error* err);
+/** Such a text of peer number `peer` (below 1024; its number in the gateway ring, not this router's own), in place of what it said before: counted
+    as this router's own load until the next one, or for signals_max_age_ns. *known (NULL is fine): how many lines name a replica that is here.
+    errors: invalid_argument (not such a text: err says where; peer). Nothing is taken then. threads: any. since: 0.2.0 */
+WR_API wr_status wr_router_peer_loads(wr_router* router, uint32_t peer, wr_str loads, int64_t now_ns, size_t* known,
+                                      wr_error* err);
+/** A peer sent this request to that replica: its prompt (token_ids or block_hashes; equal hash seeds) is believed there as if it had been this
+    router's own. Nothing is booked. errors: stale, unsupported (a replica that keeps slots), out_of_range (as wr_router_route). threads: any.
+    since: 0.2.0 */
+WR_API wr_status wr_router_peer_placed(wr_router* router, wr_replica_id replica, const wr_request* request,
+                                       int64_t now_ns, wr_error* err);
+
 /** What a response's `usage` said; WR_UNKNOWN where it did not. */
 typedef struct wr_usage {
   uint32_t struct_size;

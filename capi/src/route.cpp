@@ -10,6 +10,7 @@
 #include "warmroute/route/explain.hpp"
 #include "warmroute/route/gateway_ring.hpp"
 #include "warmroute/route/models.hpp"
+#include "warmroute/route/peer_load.hpp"
 
 using namespace warmroute;        // NOLINT(google-build-using-namespace)
 using namespace warmroute::capi;  // NOLINT(google-build-using-namespace)
@@ -344,6 +345,40 @@ wr_status wr_models_fail(wr_models* models, wr_ticket ticket, const wr_model_cho
 wr_status wr_models_readings_json(const wr_models* models, char* buf, size_t cap, size_t* needed, wr_error* err) {
   if (models == nullptr || needed == nullptr) return null_argument(err, "models or needed is NULL");
   return guard(err, [&] { return give(to_json(models->models.readings()), 1, buf, cap, needed, err); });
+}
+
+wr_status wr_router_loads(const wr_router* router, int64_t now_ns, char* buf, size_t cap, size_t* needed,
+                          wr_error* err) {
+  if (router == nullptr || needed == nullptr) return null_argument(err, "router or needed is NULL");
+  return guard(err, [&] {
+    std::vector<PeerLoad> loads;
+    router->router.loads(loads, Nanos{now_ns});
+    std::string text;
+    append_peer_loads(loads, text);
+    return give(text, 1, buf, cap, needed, err);
+  });
+}
+
+wr_status wr_router_peer_loads(wr_router* router, uint32_t peer, wr_str loads, int64_t now_ns, size_t* known,
+                               wr_error* err) {
+  if (router == nullptr || !readable(loads)) return null_argument(err, "router is NULL, or loads has no data");
+  return guard(err, [&] {
+    const auto read = read_peer_loads(view(loads));
+    if (!read) return fail(err, read.error());
+    const auto taken = router->router.peer_loads(peer, *read, Nanos{now_ns});
+    if (!taken) return fail(err, taken.error());
+    if (known != nullptr) *known = *taken;
+    return static_cast<wr_status>(WR_STATUS_OK);
+  });
+}
+
+wr_status wr_router_peer_placed(wr_router* router, wr_replica_id replica, const wr_request* request, int64_t now_ns,
+                                wr_error* err) {
+  if (router == nullptr) return null_argument(err, "router is NULL");
+  const Input<wr_request> in(request, kRequestDefaults);
+  if (const wr_status bad = check(in, err); bad != WR_STATUS_OK) return bad;
+  return guard(err,
+               [&] { return done(router->router.peer_placed(id_of(replica), request_of(*in), Nanos{now_ns}), err); });
 }
 
 wr_status wr_gateway_ring_new(const wr_str* names, size_t count, wr_str self, wr_gateway_ring** out, wr_error* err) {

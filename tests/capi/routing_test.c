@@ -543,6 +543,69 @@ TEST(GatewaysAgreeOnWhoseARequestIsAndForwardItOnce) {
   wr_gateway_ring_free(NULL);
 }
 
+static wr_router* telling_router;
+static wr_status tell_loads(char* buf, size_t cap, size_t* needed, wr_error* err) {
+  return wr_router_loads(telling_router, 1000, buf, cap, needed, err);
+}
+
+TEST(RoutersTellOneAnotherWhatTheyHaveInFlightAndWhatTheySentWhere) {
+  wr_replica_id here[2], there[2];
+  wr_router *first = new_fleet(2, here), *second = new_fleet(2, there);
+  wr_decision d = WR_DECISION_INIT, told = WR_DECISION_INIT;
+  wr_error err = WR_ERROR_INIT;
+  wr_replica_id gone;
+  wr_request request;
+  wr_str said;
+  size_t size = 0, known = 77;
+  char* loads;
+  count_up(tokens, kTokens, 1);
+  request = token_request(tokens, kTokens);
+  telling_router = first;
+  loads = check_two_calls(tell_loads, &size);
+  CHECK_EQ(size, 1); /* nothing in flight: an empty text */
+  free(loads);
+  request.pinned = here[0];
+  CHECK_OK(wr_router_route(first, &request, 1000, &d, NULL));
+  loads = check_two_calls(tell_loads, &size);
+  CHECK(strstr(loads, "gpu-0\n") != NULL && strstr(loads, "gpu-1") == NULL);
+  said.data = loads;
+  said.size = size - 1;
+  CHECK_OK(wr_router_peer_loads(second, 3, said, 5000, &known, &err));
+  CHECK_EQ(known, 1);
+  CHECK_OK(wr_router_peer_loads(second, 3, said, 5000, NULL, NULL)); /* the same again is no more */
+  request.pinned = there[0];
+  CHECK_OK(wr_router_peek(second, &request, 5000, &told, NULL));
+  CHECK(told.expected_wait_ns > 0);
+  CHECK_OK(wr_router_peek(second, &request, 5000 + INT64_C(3600000000000), &told, NULL));
+  CHECK_EQ(told.expected_wait_ns, 0); /* who falls silent has nothing */
+  CHECK_OK(wr_router_peer_loads(second, 3, text(""), 5000, &known, NULL));
+  CHECK_EQ(known, 0);
+  CHECK_OK(wr_router_peek(second, &request, 5000, &told, NULL));
+  CHECK_EQ(told.expected_wait_ns, 0);
+  known = 77;
+  CHECK_STATUS(wr_router_peer_loads(second, 3, text("1 2 three\n"), 5000, &known, &err), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_EQ(err.status, WR_STATUS_INVALID_ARGUMENT);
+  CHECK(strstr(err.message, "six numbers") != NULL);
+  CHECK_STATUS(wr_router_peer_loads(second, 1024, said, 5000, &known, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_peer_loads(second, 3, bad_text(), 5000, &known, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_peer_loads(NULL, 3, said, 5000, &known, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_EQ(known, 77);
+  CHECK_STATUS(wr_router_loads(NULL, 0, NULL, 0, &known, NULL), WR_STATUS_INVALID_ARGUMENT);
+
+  CHECK_EQ(cached_on(second, there[0], tokens, kTokens, WR_TIER_DEVICE), 0);
+  CHECK_OK(wr_router_peer_placed(second, there[0], &request, 6000, &err));
+  CHECK(cached_on(second, there[0], tokens, kTokens, WR_TIER_DEVICE) > 0);
+  CHECK_EQ(cached_on(second, there[1], tokens, kTokens, WR_TIER_DEVICE), 0);
+  CHECK_STATUS(wr_router_peer_placed(second, there[0], NULL, 6000, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_peer_placed(NULL, there[0], &request, 6000, NULL), WR_STATUS_INVALID_ARGUMENT);
+  gone = there[1];
+  CHECK_OK(wr_router_remove_replica(second, there[1], 7000, NULL));
+  CHECK_STATUS(wr_router_peer_placed(second, gone, &request, 7000, &err), WR_STATUS_STALE);
+  free(loads);
+  wr_router_free(first);
+  wr_router_free(second);
+}
+
 TESTS(CASE(ARequestGoesWhereItsPromptIsCached), CASE(VerdictsSayWhyNobodyWasChosen),
       CASE(MoreRequestsThanTicketsAreTold), CASE(RequestsAndDecisionsOfEverySizeGetWhatTheyDeserve),
       CASE(RequestsThatCannotBeReadAreRefusedAndNothingIsTouched),
@@ -550,4 +613,5 @@ TESTS(CASE(ARequestGoesWhereItsPromptIsCached), CASE(VerdictsSayWhyNobodyWasChos
       CASE(AnItemThatFailsLeavesNoTicketOfBeforeToBeReleasedTwice), CASE(ARequestOfZerosWithItsSizeIsASoundOne),
       CASE(BatchesOfOneRequestMayRepeatItOnlyWithAStride), CASE(ExplanationsNameEveryCandidateAndChangeNothing),
       CASE(PrefillAndDecodeMayRunApartAndEachPartIsReleasedOnce), CASE(NoNumberOfACallerOverflows),
-      CASE(GatewaysAgreeOnWhoseARequestIsAndForwardItOnce))
+      CASE(GatewaysAgreeOnWhoseARequestIsAndForwardItOnce),
+      CASE(RoutersTellOneAnotherWhatTheyHaveInFlightAndWhatTheySentWhere))
