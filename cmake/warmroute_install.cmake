@@ -70,7 +70,7 @@ endif()
 if(TARGET warmroute_c)
   get_target_property(WARMROUTE_ABI_VERSION warmroute_c SOVERSION)  # packages are named after it
   set(headers ${PROJECT_SOURCE_DIR}/capi/include/warmroute.h ${PROJECT_SOURCE_DIR}/capi/include/warmroute_usage.h
-      ${PROJECT_SOURCE_DIR}/capi/include/warmroute_control.h)
+      ${PROJECT_SOURCE_DIR}/capi/include/warmroute_control.h ${PROJECT_SOURCE_DIR}/capi/include/warmroute_trace.h)
   warmroute_install_part(c warmroute_c ${headers})
   warmroute_install_part(c_static warmroute_c_static ${headers})
   # `pkg-config --static` adds what the static library needs; a prefix that holds both is asked for the static one by its own name.

@@ -12,6 +12,7 @@
  *   9 Observation  statistics, Prometheus text
  *   10 Usage       what requests used and cost, keys, limits, the books: in warmroute_usage.h, which is included at the end
  *   11 Control     signed snapshots of keys, limits, prices and policy; usage handed out: in warmroute_control.h, likewise
+ *   12 Traces      traces of requests, logs of decisions that play again: in warmroute_trace.h, likewise
  *
  * Rules that hold everywhere:
  * - Calls that can fail return a wr_status; 0 is success. The optional last argument `err` (NULL is fine) then says what is wrong,
@@ -612,9 +613,10 @@ typedef struct wr_cache_import_report {
   uint64_t replicas_unknown;
   uint64_t blocks_offered;
   uint64_t blocks_restored;
-  uint64_t reserved[2];
+  uint64_t rates_restored; /* kinds of hardware that begin with what was learned of their rates. since: 0.2.0 */
+  uint64_t reserved[1];
 } wr_cache_import_report;
-#define WR_CACHE_IMPORT_REPORT_INIT {sizeof(wr_cache_import_report), 0, 0, 0, 0, 0, {0, 0}}
+#define WR_CACHE_IMPORT_REPORT_INIT {sizeof(wr_cache_import_report), 0, 0, 0, 0, 0, 0, {0}}
 /** What is believed of all caches, as bytes for a file, encrypted and authenticated under `key` (WR_CACHE_KEY_BYTES random bytes): a router that
     imports them starts warm. Binary result without NUL; each call gives other bytes, of a size that may have grown: retry on capacity.
     errors: capacity, internal. threads: any. since: 0.1.0 */
@@ -1428,10 +1430,13 @@ typedef struct wr_replica_statistics {
   uint32_t engine_prefix_shared; /* 1: of all ranks of its page together */
   int64_t engine_prefix_at_ns; /* of the last reading */
   double slowness; /* learned: 2 takes twice as long as replicas of equal declared rates */
-  uint64_t reserved[3];
+  double prefill_share; /* of its time of late, by the work booked there; where pairs can be formed. since: 0.2.0 */
+  uint32_t role;        /* WR_ROLE_... since: 0.2.0 */
+  uint32_t reserved0;
+  uint64_t reserved[1];
 } wr_replica_statistics;
 #define WR_REPLICA_STATISTICS_INIT \
-  {sizeof(wr_replica_statistics), WR_HEALTH_UP, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0}}
+  {sizeof(wr_replica_statistics), WR_HEALTH_UP, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}}
 
 typedef struct wr_pool_statistics {
   uint32_t struct_size;
@@ -1457,12 +1462,82 @@ WR_API wr_status wr_router_pool_statistics(const wr_router* router, wr_str pool,
 /** Text result: one page in Prometheus' exposition format. threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_prometheus(const wr_router* router, char* buf, size_t cap, size_t* needed, wr_error* err);
 
+#define WR_SPLIT_SLOTS 16
+/** What prefill and decode apart came to; of requests routed in pools that could form pairs. */
+typedef struct wr_pair_statistics {
+  uint32_t struct_size;
+  uint32_t reserved0;
+  uint64_t splits[WR_SPLIT_SLOTS]; /* by WR_SPLIT_... */
+  uint64_t transfers_done;
+  uint64_t transfers_timed_out; /* their prefill replicas were freed without having been asked for the KV */
+  int64_t transfer_ns;          /* sum over those done, from the first token on */
+  uint64_t reserved[4];
+} wr_pair_statistics;
+#define WR_PAIR_STATISTICS_INIT {sizeof(wr_pair_statistics), 0, {0}, 0, 0, 0, {0, 0, 0, 0}}
+/** threads: any. since: 0.2.0 */
+WR_API wr_status wr_router_pair_statistics(const wr_router* router, wr_pair_statistics* out, wr_error* err);
+
+/** How fast hardware is, as wr_replica_spec declares it. */
+typedef struct wr_rates {
+  int64_t floor_ns;    /* F: the shortest step */
+  int64_t token_ps;    /* a: one more token in a step */
+  int64_t pair_ps;     /* b: one (new token, earlier token) pair */
+  int64_t context_ps;  /* k: one token of context of a decode */
+  int64_t overhead_ns; /* of the host, per step */
+} wr_rates;
+#define WR_RATES_INIT {6700000, 24000000, 1300, 56000, 1000000}
+/** What requests have taught of the kind of hardware that one replica is of: all with its declared rates. */
+typedef struct wr_learned_rates {
+  uint32_t struct_size;
+  uint32_t learned; /* 1: it explains what is seen, and `used` is it */
+  wr_rates declared;
+  wr_rates used;    /* by decisions: as declared until then */
+  uint64_t samples; /* observed times */
+  double slowness;      /* of this replica against its kind: 2 takes twice as long */
+  double output_tokens; /* mean of the answers of its pool */
+  uint64_t reserved[4];
+} wr_learned_rates;
+#define WR_LEARNED_RATES_INIT {sizeof(wr_learned_rates), 0, WR_RATES_INIT, WR_RATES_INIT, 0, 1.0, 0.0, {0, 0, 0, 0}}
+/** Carried over a restart by wr_router_export_caches. errors: stale. threads: any. since: 0.2.0 */
+WR_API wr_status wr_router_learned_rates(const wr_router* router, wr_replica_id replica, wr_learned_rates* out,
+                                         wr_error* err);
+
+/** What was served in a stretch of time. */
+typedef struct wr_served_tokens {
+  uint32_t struct_size;
+  uint32_t reserved0;
+  int64_t uncached_input_tokens; /* computed */
+  int64_t input_tokens;
+  int64_t output_tokens;
+  int64_t requests;
+  int64_t seconds; /* yours to set */
+  uint64_t reserved[2];
+} wr_served_tokens;
+#define WR_SERVED_TOKENS_INIT {sizeof(wr_served_tokens), 0, 0, 0, 0, 0, 0, {0, 0}}
+/** Since the router was made; `seconds` becomes 0. A stretch is the difference of two readings. threads: any. since: 0.2.0 */
+WR_API wr_status wr_router_served_tokens(const wr_router* router, wr_served_tokens* out, wr_error* err);
+/** How to divide replicas into those that prefill and those that decode. */
+typedef struct wr_pool_ratio {
+  uint32_t struct_size;
+  uint32_t reserved0;
+  int64_t prefill; /* replicas; both 0 where nothing was served, or there are fewer than two */
+  int64_t decode;
+  int64_t prefill_busy_permille; /* of each of those, of the time; above 1,000: too few replicas in all */
+  int64_t decode_busy_permille;
+  uint64_t reserved[2];
+} wr_pool_ratio;
+#define WR_POOL_RATIO_INIT {sizeof(wr_pool_ratio), 0, 0, 0, 0, 0, {0, 0}}
+/** *out = how to divide `replicas` (at most 65,536) of these rates so that the busier part is least busy. itl_ns: the time between tokens that is aimed at.
+    errors: invalid_argument (served, rates), out_of_range (a number is negative or absurd). threads: any. alloc: none. since: 0.2.0 */
+WR_API wr_status wr_advise_ratio(const wr_served_tokens* served, const wr_rates* rates, int64_t itl_ns, int64_t replicas,
+                                 wr_pool_ratio* out, wr_error* err);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
 
 #include "warmroute_usage.h"
-
 #include "warmroute_control.h"
+#include "warmroute_trace.h"
 
 #endif /* WARMROUTE_H */

@@ -76,26 +76,34 @@ wr_status check_spec(const Input<wr_replica_spec>& in, wr_error* err) noexcept {
 
 }  // namespace
 
+wr_status warmroute::capi::read_router_options(const wr_router_options* given, RouterMaking& out,
+                                               wr_error* err) noexcept {
+  const wr_router_options defaults = WR_ROUTER_OPTIONS_INIT;
+  const Input<wr_router_options> in(given != nullptr ? given : &defaults, defaults);
+  if (!in) return in.refuse(err, "options is NULL");
+  if (!abi_fits(in->abi_version)) return refuse_abi(err, in->abi_version);
+  if (!sizes_fit(*in)) return fail(err, Code::invalid_argument, kOptionRange);
+  RouterOptions& o = out.options;
+  o.max_replicas = in->max_replicas;
+  o.max_tickets = in->max_tickets;
+  o.index_max_bytes = in->index_max_bytes;
+  o.session_entries = in->session_entries;
+  o.shared_prefix_entries = in->shared_prefix_entries;
+  o.placement_queue = in->placement_queue;
+  o.max_path_blocks = in->max_path_blocks;
+  out.log = in->log;
+  out.log_user = in->log_user;
+  return WR_STATUS_OK;
+}
+
 extern "C" {
 
 wr_status wr_router_new(const wr_router_options* options, wr_router** out, wr_error* err) {
   if (out == nullptr) return null_argument(err, "out is NULL");
-  const wr_router_options defaults = WR_ROUTER_OPTIONS_INIT;
-  const Input<wr_router_options> in(options != nullptr ? options : &defaults, defaults);
-  if (!in) return in.refuse(err, "options is NULL");
-  if (!abi_fits(in->abi_version)) return refuse_abi(err, in->abi_version);
-  if (!sizes_fit(*in)) return fail(err, Code::invalid_argument, kOptionRange);
+  RouterMaking making;
+  if (const wr_status bad = read_router_options(options, making, err); bad != WR_STATUS_OK) return bad;
   return guard(err, [&] {
-    RouterOptions o;
-    o.max_replicas = in->max_replicas;
-    o.max_tickets = in->max_tickets;
-    o.index_max_bytes = in->index_max_bytes;
-    o.session_entries = in->session_entries;
-    o.shared_prefix_entries = in->shared_prefix_entries;
-    o.placement_queue = in->placement_queue;
-    o.max_path_blocks = in->max_path_blocks;
-    auto router = std::make_unique<wr_router>(o, in->log, in->log_user);
-    *out = router.release();
+    *out = std::make_unique<wr_router>(making.options, making.log, making.log_user).release();
     return WR_STATUS_OK;
   });
 }
@@ -321,10 +329,14 @@ wr_status wr_router_import_caches(wr_router* router, const uint8_t* bytes, size_
                                     CacheExportKey(key, WR_CACHE_KEY_BYTES), Nanos{now_ns}, options);
     if (!done) return fail(err, done.error());
     if (report != nullptr) {
-      write(
-          report,
-          wr_cache_import_report{
-              0, 0, done->replicas_restored, done->replicas_unknown, done->blocks_offered, done->blocks_restored, {}});
+      write(report, wr_cache_import_report{0,
+                                           0,
+                                           done->replicas_restored,
+                                           done->replicas_unknown,
+                                           done->blocks_offered,
+                                           done->blocks_restored,
+                                           done->rates_restored,
+                                           {}});
     }
     return static_cast<wr_status>(WR_STATUS_OK);
   });

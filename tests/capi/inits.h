@@ -78,6 +78,18 @@ uint32_t FUNCTION(void) {
   const wr_file_source_status c_file_source_status = WR_FILE_SOURCE_STATUS_INIT;
   const wr_handover_options c_handover_options = WR_HANDOVER_OPTIONS_INIT;
   const wr_handover_status c_handover_status = WR_HANDOVER_STATUS_INIT;
+  const wr_pair_statistics t_pair_statistics = WR_PAIR_STATISTICS_INIT;
+  const wr_learned_rates t_learned_rates = WR_LEARNED_RATES_INIT;
+  const wr_served_tokens t_served_tokens = WR_SERVED_TOKENS_INIT;
+  const wr_pool_ratio t_pool_ratio = WR_POOL_RATIO_INIT;
+  const wr_trace_record t_trace_record = WR_TRACE_RECORD_INIT;
+  const wr_trace_options t_trace_options = WR_TRACE_OPTIONS_INIT;
+  const wr_decision_log_options t_decision_log_options = WR_DECISION_LOG_OPTIONS_INIT;
+  const wr_recording t_recording = WR_RECORDING_INIT;
+  const wr_decision_record t_decision_record = WR_DECISION_RECORD_INIT;
+  const wr_replay_options t_replay_options = WR_REPLAY_OPTIONS_INIT;
+  const wr_replay t_replay = WR_REPLAY_INIT;
+  const wr_rates t_rates = WR_RATES_INIT;
   return wr_abi_version() + nobody.generation + (none.data == NULL) + error.struct_size + space.struct_size +
          index.struct_size + statistics.struct_size + member.struct_size + ring.struct_size + bound.struct_size +
          pick.struct_size + router.struct_size + spec.struct_size + stored.struct_size + report.struct_size +
@@ -97,5 +109,8 @@ uint32_t FUNCTION(void) {
          c_snapshot_options.struct_size + c_snapshot_facts.struct_size + c_snapshot_limits.struct_size +
          c_applier_options.struct_size + c_applied.struct_size + c_control_status.struct_size +
          c_file_source_options.struct_size + c_file_source_status.struct_size + c_handover_options.struct_size +
-         c_handover_status.struct_size;
+         c_handover_status.struct_size + t_pair_statistics.struct_size + t_learned_rates.struct_size +
+         t_served_tokens.struct_size + t_pool_ratio.struct_size + t_trace_record.struct_size +
+         t_trace_options.struct_size + t_decision_log_options.struct_size + t_recording.struct_size +
+         t_decision_record.struct_size + t_replay_options.struct_size + t_replay.struct_size + (t_rates.floor_ns == 0);
 }

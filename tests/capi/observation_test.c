@@ -199,7 +199,114 @@ TEST(WhatIsNotThereIsToldAndNothingIsTouched) {
   wr_router_free(router);
 }
 
+static wr_status read_pairs(void* out) { return wr_router_pair_statistics(shared_router, out, NULL); }
+static wr_status read_learned(void* out) { return wr_router_learned_rates(shared_router, shared_id, out, NULL); }
+static wr_status read_served(void* out) { return wr_router_served_tokens(shared_router, out, NULL); }
+static wr_status fill_ratio(void* out) {
+  const wr_served_tokens served = WR_SERVED_TOKENS_INIT;
+  const wr_rates rates = WR_RATES_INIT;
+  return wr_advise_ratio(&served, &rates, kSecond, 4, out, NULL);
+}
+static wr_status try_served(const void* served) {
+  const wr_rates rates = WR_RATES_INIT;
+  wr_pool_ratio ratio = WR_POOL_RATIO_INIT;
+  return wr_advise_ratio(served, &rates, kSecond, 4, &ratio, NULL);
+}
+
+/* A prompt that is prefilled on one replica and decoded on another. */
+static void serve_pair(wr_router* router, int64_t now_ns) {
+  uint32_t tokens[640];
+  wr_request request;
+  wr_decision d = WR_DECISION_INIT;
+  wr_usage usage = WR_USAGE_INIT;
+  count_up(tokens, 640, (uint32_t)now_ns);
+  request = token_request(tokens, 640);
+  CHECK_OK(wr_router_route(router, &request, now_ns, &d, NULL));
+  CHECK_EQ(d.split, WR_SPLIT_PAIR);
+  CHECK_OK(wr_router_first_token(router, d.ticket, now_ns + 20000000));
+  CHECK_OK(wr_router_transfer_done(router, d.ticket, now_ns + 25000000));
+  usage.input_tokens = 640;
+  usage.cached_tokens = 0;
+  usage.output_tokens = 100;
+  CHECK_OK(wr_router_finish(router, d.ticket, &usage, now_ns + kSecond));
+}
+
+TEST(PairsAndWhatWasLearnedAreTold) {
+  wr_replica_spec spec = WR_REPLICA_SPEC_INIT;
+  wr_pair_statistics pairs = WR_PAIR_STATISTICS_INIT;
+  wr_learned_rates learned = WR_LEARNED_RATES_INIT;
+  wr_served_tokens served = WR_SERVED_TOKENS_INIT;
+  wr_replica_statistics r = WR_REPLICA_STATISTICS_INIT;
+  wr_pool_ratio ratio = WR_POOL_RATIO_INIT;
+  wr_rates rates = WR_RATES_INIT;
+  wr_replica_id prefill, gone = WR_NO_REPLICA_INIT;
+  wr_policy policy;
+  int i;
+  shared_router = new_router();
+  policy.struct_size = sizeof policy;
+  CHECK_OK(wr_policy_init(&policy, NULL));
+  policy.disaggregate = WR_DISAGGREGATE_ALWAYS;
+  CHECK_OK(wr_router_set_policy(shared_router, &policy, NULL));
+  spec.name = text("p");
+  spec.role = WR_ROLE_PREFILL;
+  CHECK_OK(wr_router_add_replica(shared_router, &spec, 0, &prefill, NULL));
+  spec.name = text("d");
+  spec.role = WR_ROLE_DECODE;
+  CHECK_OK(wr_router_add_replica(shared_router, &spec, 0, &shared_id, NULL));
+  for (i = 0; i < 40; ++i) serve_pair(shared_router, (2 * i + 1) * (int64_t)kSecond);
+
+  CHECK_OK(wr_router_pair_statistics(shared_router, &pairs, NULL));
+  CHECK_EQ(pairs.splits[WR_SPLIT_PAIR], 40);
+  CHECK_EQ(pairs.transfers_done, 40);
+  CHECK_EQ(pairs.transfers_timed_out, 0);
+  CHECK_EQ(pairs.transfer_ns, 40 * 5000000LL);
+  CHECK_OK(wr_router_replica_statistics(shared_router, prefill, &r, NULL));
+  CHECK_EQ(r.role, WR_ROLE_PREFILL);
+  CHECK(r.prefill_share > 0 && r.prefill_share < 1);
+  CHECK_OK(wr_router_learned_rates(shared_router, prefill, &learned, NULL));
+  CHECK_EQ(learned.declared.token_ps, rates.token_ps);
+  CHECK(learned.samples >= 40);
+  CHECK(learned.output_tokens > 100 && learned.output_tokens < 256); /* from the prior towards what came */
+  CHECK(learned.slowness > 0);
+  CHECK_EQ(learned.learned == 0, memcmp(&learned.used, &learned.declared, sizeof rates) == 0);
+  CHECK_STATUS(wr_router_learned_rates(shared_router, gone, &learned, NULL), WR_STATUS_STALE);
+
+  CHECK_OK(wr_router_served_tokens(shared_router, &served, NULL));
+  CHECK_EQ(served.requests, 40);
+  CHECK_EQ(served.input_tokens, 40 * 640);
+  CHECK_EQ(served.uncached_input_tokens, 40 * 640);
+  CHECK_EQ(served.output_tokens, 40 * 100);
+  CHECK_EQ(served.seconds, 0);
+  CHECK_OK(wr_advise_ratio(&served, &rates, 30000000, 8, &ratio, NULL));
+  CHECK_EQ(ratio.prefill + ratio.decode, 0); /* in no time */
+  served.seconds = 1;
+  CHECK_OK(wr_advise_ratio(&served, &rates, 30000000, 8, &ratio, NULL));
+  CHECK_EQ(ratio.prefill + ratio.decode, 8);
+  CHECK(ratio.prefill >= 1 && ratio.prefill_busy_permille > 0 && ratio.decode_busy_permille > 0);
+  CHECK_STATUS(wr_advise_ratio(NULL, &rates, 1, 8, &ratio, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_advise_ratio(&served, NULL, 1, 8, &ratio, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_advise_ratio(&served, &rates, 1, 8, NULL, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_advise_ratio(&served, &rates, -1, 8, &ratio, NULL), WR_STATUS_OUT_OF_RANGE);
+  CHECK_STATUS(wr_advise_ratio(&served, &rates, 1, 65537, &ratio, NULL), WR_STATUS_OUT_OF_RANGE);
+  served.input_tokens = INT64_MAX;
+  CHECK_STATUS(wr_advise_ratio(&served, &rates, 1, 8, &ratio, NULL), WR_STATUS_OUT_OF_RANGE);
+
+  pairs = (wr_pair_statistics)WR_PAIR_STATISTICS_INIT;
+  learned = (wr_learned_rates)WR_LEARNED_RATES_INIT;
+  served = (wr_served_tokens)WR_SERVED_TOKENS_INIT;
+  ratio = (wr_pool_ratio)WR_POOL_RATIO_INIT;
+  check_output_sizes(&pairs, sizeof pairs, 1, read_pairs);
+  check_output_sizes(&learned, sizeof learned, 1, read_learned);
+  check_output_sizes(&served, sizeof served, 1, read_served);
+  check_output_sizes(&ratio, sizeof ratio, 1, fill_ratio);
+  check_input_sizes(&served, sizeof served, offsetof(wr_served_tokens, reserved), WR_STATUS_OK, try_served);
+  wr_router_free(shared_router);
+  CHECK_STATUS(wr_router_pair_statistics(NULL, &pairs, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_served_tokens(NULL, &served, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_router_learned_rates(NULL, gone, &learned, NULL), WR_STATUS_INVALID_ARGUMENT);
+}
+
 TESTS(CASE(StatisticsAreWrittenToEverySizeThatWasSet), CASE(StatisticsCountWhatHappened),
       CASE(WhatTheEngineFindsInItsCacheStandsBesideWhatWasMatched), CASE(PrefixCountersOfEverySizeGetWhatTheyDeserve),
       CASE(InitsAreZeroBehindTheirSize), CASE(PrometheusIsOnePageOfTwoCalls),
-      CASE(WhatIsNotThereIsToldAndNothingIsTouched))
+      CASE(WhatIsNotThereIsToldAndNothingIsTouched), CASE(PairsAndWhatWasLearnedAreTold))
