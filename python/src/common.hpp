@@ -131,6 +131,10 @@ void bind_usage_ledger(py::module_& m);
 void bind_control_snapshot(py::module_& m);
 void bind_control_applier(py::module_& m);
 void bind_control_threads(py::module_& m);
+void bind_trace(py::module_& m);
+void bind_decision_log(py::module_& m);
+void bind_simulate(py::module_& m);
+void bind_ratio(py::module_& m);
 
 }  // namespace warmroute::python
 

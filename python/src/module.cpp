@@ -50,4 +50,8 @@ PYBIND11_MODULE(_core, m) {
   bind_control_snapshot(m);
   bind_control_applier(m);
   bind_control_threads(m);
+  bind_trace(m);
+  bind_decision_log(m);
+  bind_simulate(m);
+  bind_ratio(m);
 }

@@ -225,15 +225,28 @@ void bind_events(RouterClass& c) {
 
 }  // namespace
 
+namespace {
+
+std::optional<trace::DecisionRecorder> recorder_of(const RouterOptions& options,
+                                                   const std::optional<PyRouter::Recording>& recording) {
+  if (!recording) return std::nullopt;
+  return value_of(trace::DecisionRecorder::open(recording->path, options, recording->options));
+}
+
+RouterOptions with_log(RouterOptions options, LogQueue* lines) {
+  if (lines != nullptr) options.log = {lines, &LogQueue::write};
+  return options;
+}
+
+}  // namespace
+
 PyRouter::PyRouter(RouterOptions options, py::object log_callback, py::object tokenizer_callback,
-                   py::object clock_callback)
+                   py::object clock_callback, const std::optional<Recording>& recording)
     : log(std::move(log_callback)),
       tokenizer(std::move(tokenizer_callback)),
       clock(std::move(clock_callback)),
-      router([&] {
-        if (!log.is_none()) options.log = {&lines_, &LogQueue::write};
-        return options;
-      }()) {}
+      recorder(recorder_of(with_log(options, log.is_none() ? nullptr : &lines_), recording)),
+      router(recorder ? Router(recorder->calls()) : Router(with_log(options, log.is_none() ? nullptr : &lines_))) {}
 
 void PyRouter::deliver() {
   if (!lines_.waiting()) return;
@@ -321,7 +334,25 @@ constexpr const char* kRouterDoc =
     "then -replica is the Verdict. now_ns: ns of a monotonic clock; left out, it is clock(), or time.monotonic_ns().\n"
     "Errors are for bad input and stale handles; what policy foresees (no replica) is a verdict.\n"
     "log: called as log(level, message) after the call that caused it, without any lock held. tokenizer: see "
-    "BodyParser.";
+    "BodyParser.\n"
+    "record: the path of a decision log (warmroute.trace.DecisionLog), which is replaced; every call is in it, hashes "
+    "and sessions\n"
+    "under record_key (16 random bytes; None: drawn and gone). Calls then take turns, and exports have no caches.";
+
+std::optional<PyRouter::Recording> recording_of(const std::optional<py::object>& path,
+                                                const std::optional<py::bytes>& key, std::uint64_t max_bytes) {
+  if (!path) return std::nullopt;
+  PyRouter::Recording out;
+  out.path = py::module_::import("os").attr("fspath")(*path).cast<std::string>();
+  out.options.max_bytes = max_bytes;
+  if (key) {
+    const std::string_view bytes = *key;
+    auto& to = out.options.key.emplace();
+    if (bytes.size() != to.size()) throw py::value_error("record_key must be 16 random bytes: secrets.token_bytes(16)");
+    std::copy(bytes.begin(), bytes.end(), to.begin());
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -331,7 +362,8 @@ void bind_router(py::module_& m) {
   c.def(py::init([](const std::optional<Policy>& policy, std::uint32_t max_replicas, std::uint32_t max_tickets,
                     std::size_t index_max_bytes, std::size_t session_entries, std::size_t shared_prefix_entries,
                     std::size_t placement_queue, std::size_t max_path_blocks, LogCallback log,
-                    TokenizerCallback tokenizer, ClockCallback clock) {
+                    TokenizerCallback tokenizer, ClockCallback clock, const std::optional<py::object>& record,
+                    const std::optional<py::bytes>& record_key, std::uint64_t record_max_bytes) {
           RouterOptions options;
           options.max_replicas = max_replicas;
           options.max_tickets = max_tickets;
@@ -340,9 +372,9 @@ void bind_router(py::module_& m) {
           options.shared_prefix_entries = shared_prefix_entries;
           options.placement_queue = placement_queue;
           options.max_path_blocks = max_path_blocks;
-          auto self =
-              std::make_unique<PyRouter>(options, object_or_none(std::move(log)), object_or_none(std::move(tokenizer)),
-                                         object_or_none(std::move(clock)));
+          auto self = std::make_unique<PyRouter>(options, object_or_none(std::move(log)),
+                                                 object_or_none(std::move(tokenizer)), object_or_none(std::move(clock)),
+                                                 recording_of(record, record_key, record_max_bytes));
           if (policy) check(self->released([&] { return self->router.set_policy(*policy); }));
           return self;
         }),
@@ -350,11 +382,14 @@ void bind_router(py::module_& m) {
         py::arg("max_tickets") = d.max_tickets, py::arg("index_max_bytes") = d.index_max_bytes,
         py::arg("session_entries") = d.session_entries, py::arg("shared_prefix_entries") = d.shared_prefix_entries,
         py::arg("placement_queue") = d.placement_queue, py::arg("max_path_blocks") = d.max_path_blocks,
-        py::arg("log") = std::nullopt, py::arg("tokenizer") = std::nullopt, py::arg("clock") = std::nullopt);
+        py::arg("log") = std::nullopt, py::arg("tokenizer") = std::nullopt, py::arg("clock") = std::nullopt,
+        py::arg("record") = std::optional<py::object>{}, py::arg("record_key") = std::optional<py::bytes>{},
+        py::arg("record_max_bytes") = trace::DecisionLogOptions{}.max_bytes);
   bind_membership(c);
   bind_routing(c);
   bind_statistics(c);
   bind_caches(c);
+  bind_recording(c);
 }
 
 }  // namespace warmroute::python

@@ -12,6 +12,7 @@
 #include "decision.hpp"
 #include "request.hpp"
 #include "warmroute/route/router.hpp"
+#include "warmroute/trace/decision_recorder.hpp"
 
 namespace warmroute::python {
 
@@ -41,7 +42,13 @@ class LogQueue {
 
 class PyRouter {
  public:
-  PyRouter(RouterOptions options, py::object log, py::object tokenizer, py::object clock);
+  /// What the log of one that records is made of.
+  struct Recording {
+    std::string path;
+    trace::DecisionLogOptions options;
+  };
+  PyRouter(RouterOptions options, py::object log, py::object tokenizer, py::object clock,
+           const std::optional<Recording>& recording);
   PyRouter(const PyRouter&) = delete;
   PyRouter& operator=(const PyRouter&) = delete;
 
@@ -86,6 +93,7 @@ class PyRouter {
   LogQueue lines_;  // before the router, which writes into it
 
  public:
+  std::optional<trace::DecisionRecorder> recorder;
   Router router;
 };
 
@@ -98,5 +106,6 @@ void bind_membership(RouterClass& c);
 void bind_routing(RouterClass& c);
 void bind_statistics(RouterClass& c);
 void bind_caches(RouterClass& c);
+void bind_recording(RouterClass& c);
 
 }  // namespace warmroute::python

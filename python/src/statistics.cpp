@@ -4,6 +4,7 @@
 #include "router.hpp"
 #include "warmroute/observe/prometheus.hpp"
 #include "warmroute/route/cache_export.hpp"
+#include "warmroute/route/disaggregate.hpp"
 
 namespace warmroute::python {
 namespace {
@@ -22,6 +23,16 @@ py::dict ttft(const TtftStatistics& t) {
   out["buckets"] = py::tuple(py::cast(t.buckets));
   out["count"] = t.count;
   out["sum_ns"] = t.sum_ns;
+  return out;
+}
+
+py::dict rates(const Rates& r) {
+  py::dict out;
+  out["floor_ns"] = r.floor_ns;
+  out["token_ps"] = r.token_ps;
+  out["pair_ps"] = r.pair_ps;
+  out["context_ps"] = r.context_ps;
+  out["overhead_ns"] = r.overhead_ns;
   return out;
 }
 
@@ -55,17 +66,10 @@ py::dict replica(const ReplicaStatistics& r) {
   out["input_tokens"] = r.input_tokens;
   out["matched_tokens"] = r.matched_tokens;
   out["slowness"] = r.slowness;
+  out["role"] = r.role;
+  out["prefill_share"] = r.prefill_share;
+  out["declared"] = rates(r.declared);
   out["engine_prefix"] = gains.known ? py::object(engine) : py::object(py::none());
-  return out;
-}
-
-py::dict rates(const Rates& r) {
-  py::dict out;
-  out["floor_ns"] = r.floor_ns;
-  out["token_ps"] = r.token_ps;
-  out["pair_ps"] = r.pair_ps;
-  out["context_ps"] = r.context_ps;
-  out["overhead_ns"] = r.overhead_ns;
   return out;
 }
 
@@ -99,6 +103,10 @@ py::dict as_dict(const RouterStatistics& s) {
   out["verdicts"] = by_name<Verdict>(s.verdicts);
   out["reasons"] = by_name<Reason>(s.reasons);
   out["outcomes"] = by_name<Outcome>(s.outcomes);
+  out["splits"] = by_name<Split>(s.splits);
+  out["transfers_done"] = s.transfers_done;
+  out["transfers_timed_out"] = s.transfers_timed_out;
+  out["transfer_ns"] = s.transfer_ns;
   out["late_calls"] = s.late_calls;
   out["placements_dropped"] = s.placements_dropped;
   out["clock_clamped"] = s.clock_clamped;
@@ -162,7 +170,9 @@ void bind_caches(RouterClass& c) {
         return py::bytes(value_of(self.released([&] { return export_caches(self.router, secret, now); })));
       },
       py::arg("key"), py::arg("now_ns") = std::nullopt,
-      "What is believed of all caches, encrypted under `key` (32 random bytes), for a file: a restart begins warm.\n\n"
+      "What is believed of all caches and was learned of their hardware, encrypted under `key` (32 random bytes), for "
+      "a "
+      "file: a\nrestart begins warm.\n\n"
       "errors: Error internal (no such cipher), ValueError (key).");
   c.def(
       "import_caches",
@@ -181,13 +191,59 @@ void bind_caches(RouterClass& c) {
         out["replicas_unknown"] = report.replicas_unknown;
         out["blocks_offered"] = report.blocks_offered;
         out["blocks_restored"] = report.blocks_restored;
+        out["rates_restored"] = report.rates_restored;
         return py::typing::Dict<py::str, py::int_>(out);
       },
       py::arg("data"), py::arg("key"), py::arg("now_ns") = std::nullopt, py::kw_only(), py::arg("away_ns") = 0,
       py::arg("max_bytes") = CacheImportOptions{}.max_bytes,
       "Believes an export of replicas that are here by now: add them first. away_ns: how long ago it was made.\n\n"
-      "returns: replicas_restored, replicas_unknown, blocks_offered, blocks_restored.\n"
+      "returns: replicas_restored, replicas_unknown, blocks_offered, blocks_restored, rates_restored (kinds of "
+      "hardware "
+      "that begin\nwith learned rates).\n"
       "errors: Error malformed, unsupported, invalid_argument (another key, block size or hash seed), too_large.");
+}
+
+void bind_recording(RouterClass& c) {
+  c.def("_recording",
+        [](PyRouter& self) -> py::typing::Optional<AnyDict> {
+          if (!self.recorder) return py::typing::Optional<AnyDict>(py::none());
+          const trace::DecisionLogStatistics s = self.released([&] { return self.recorder->log_statistics(); });
+          py::dict out;
+          out["records"] = s.records;
+          out["bytes"] = s.bytes;
+          out["unrecorded"] = s.unrecorded;
+          out["ended"] = s.ended;
+          out["reason"] = text_of(s.reason);
+          return py::typing::Optional<AnyDict>(out);
+        })
+      .def(
+          "flush_recording",
+          [](PyRouter& self) {
+            if (!self.recorder)
+              raise({Code::unsupported, "this router does not record: Router(record=path)", kNoOffset});
+            check(self.released([&] { return self.recorder->flush(); }));
+          },
+          "Hands the decision log's buffer to the operating system. errors: Error unsupported (it does not record), io "
+          "(it has ended).");
+}
+
+void bind_ratio(py::module_& m) {
+  m.def(
+      "advise_pool_ratio",
+      [](std::array<std::int64_t, 5> served, const Rates& r, std::int64_t itl_ns, std::int64_t replicas) {
+        constexpr std::int64_t kMostServed = 1'000'000'000'000'000, kMostRate = 100'000'000'000;
+        const auto absurd = [](std::int64_t n, std::int64_t most) { return n < 0 || n > most; };
+        bool bad = absurd(itl_ns, kMostRate) || absurd(replicas, 65'536);
+        for (const std::int64_t n : served) bad = bad || absurd(n, kMostServed);
+        for (const std::int64_t n : {r.floor_ns, r.token_ps, r.pair_ps, r.context_ps, r.overhead_ns})
+          bad = bad || absurd(n, kMostRate);
+        if (bad) throw py::value_error("a number is negative or absurd");
+        const PoolRatio ratio =
+            advise_ratio({served[0], served[1], served[2], served[3], served[4]}, r, itl_ns, replicas);
+        return std::array<std::int64_t, 4>{ratio.prefill, ratio.decode, ratio.prefill_busy_milli,
+                                           ratio.decode_busy_milli};
+      },
+      py::arg("served"), py::arg("rates"), py::arg("itl_ns"), py::arg("replicas"));
 }
 
 }  // namespace warmroute::python

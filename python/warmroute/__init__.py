@@ -105,16 +105,20 @@ from ._router import Columns, CostTerm, Prompt, RequestKeywords, Router
 from ._statistics import (
     LearnedRates,
     LoadReading,
+    PoolRatio,
     PoolStatistics,
     PrefixGains,
+    Recording,
     ReplicaStatistics,
     RouterStatistics,
+    ServedTokens,
     TtftStatistics,
+    advise_ratio,
 )
 from ._ticket import Ticket, outcome_of
 
 # isort: split
-from . import control, usage
+from . import control, trace, usage
 
 __all__ = [
     "DYNAMO_HASH_SEED",
@@ -167,6 +171,7 @@ __all__ = [
     "Outcome",
     "ParsedBody",
     "Policy",
+    "PoolRatio",
     "PoolStatistics",
     "PrefixGains",
     "PrefixIndex",
@@ -176,6 +181,7 @@ __all__ = [
     "RankReplica",
     "Rates",
     "Reason",
+    "Recording",
     "ReplicaSpec",
     "ReplicaStatistics",
     "Replicas",
@@ -186,6 +192,7 @@ __all__ = [
     "Role",
     "Router",
     "RouterStatistics",
+    "ServedTokens",
     "Signal",
     "SlotSpec",
     "SpillOrder",
@@ -197,6 +204,7 @@ __all__ = [
     "TtftStatistics",
     "Verdict",
     "__version__",
+    "advise_ratio",
     "api_for_path",
     "block_seed",
     "builtin_engine_tables",
@@ -214,5 +222,6 @@ __all__ = [
     "replica_generation",
     "replica_slot",
     "sequence_hashes",
+    "trace",
     "usage",
 ]

@@ -10,7 +10,7 @@ import numpy.typing
 
 from ._core import BlockKind, BodyApi, Decision, Explanation, ParsedBody, Request
 from ._core import Router as CoreRouter
-from ._statistics import RouterStatistics, statistics_from
+from ._statistics import Recording, RouterStatistics, statistics_from
 from ._ticket import Ticket
 
 if TYPE_CHECKING:
@@ -121,3 +121,9 @@ class Router(CoreRouter):
     def statistics(self) -> RouterStatistics:
         """What this router has done so far: consistent per number, not across numbers."""
         return statistics_from(self._statistics())
+
+    @property
+    def recording(self) -> Recording | None:
+        """How the decision log stands; None: this router does not record."""
+        raw = self._recording()
+        return None if raw is None else Recording(**raw)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from ._core import Health, PrefixUnit
+from ._core import Health, PrefixUnit, Rates, Role, advise_pool_ratio
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,8 @@ class ReplicaStatistics:
 
     input_tokens: of requests whose prefill ended there; matched_tokens: of those, believed to be in its cache when they were
     routed. engine_prefix: the same as its engine counts it; None until there were two readings. slowness: learned, 2 takes twice
-    as long as replicas of equal declared rates.
+    as long as replicas of equal declared rates. prefill_share: of its time of late, by the work booked there, where pairs can be
+    formed. declared: its rates, by the names of Rates; RouterStatistics.learned_rates has what was learned of them.
     """
 
     replica: int
@@ -67,6 +68,9 @@ class ReplicaStatistics:
     input_tokens: int
     matched_tokens: int
     slowness: float
+    role: Role
+    prefill_share: float
+    declared: Mapping[str, int]
     engine_prefix: PrefixGains | None
 
 
@@ -102,14 +106,54 @@ class PoolStatistics:
 
 
 @dataclasses.dataclass(frozen=True)
+class ServedTokens:
+    """What was served in a stretch of time. uncached_input_tokens: those that were computed."""
+
+    uncached_input_tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    requests: int = 0
+    seconds: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolRatio:
+    """How to divide replicas. Busy: of each of those, the share of the time; above 1 there are too few in all."""
+
+    prefill: int
+    decode: int
+    prefill_busy: float
+    decode_busy: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Recording:
+    """A router's decision log. unrecorded: calls behind its end; reason: why it ended."""
+
+    records: int
+    bytes: int
+    unrecorded: int
+    ended: bool
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
 class RouterStatistics:
-    """What a router has done so far. verdicts, reasons, outcomes: counts by name. Times in ns, sums over requests."""
+    """What a router has done so far. verdicts, reasons, outcomes, splits: counts by name. Times in ns, sums over requests.
+
+    splits: of requests routed in pools that could form pairs of prefill and decode. transfer_ns: sum over transfers_done, from the
+    first token on. transfers_timed_out: prefill replicas that were freed without having been asked for the KV.
+    """
 
     policy_version: int
     algorithm: str
     verdicts: Mapping[str, int]
     reasons: Mapping[str, int]
     outcomes: Mapping[str, int]
+    splits: Mapping[str, int]
+    transfers_done: int
+    transfers_timed_out: int
+    transfer_ns: int
     late_calls: int
     placements_dropped: int
     clock_clamped: int
@@ -135,6 +179,34 @@ class RouterStatistics:
     def to_dict(self) -> dict[str, Any]:
         """The same as nested dicts, for JSON or a data frame."""
         return dataclasses.asdict(self)
+
+    def learned_rates(self, replica: int) -> LearnedRates | None:
+        """What was learned of the kind of hardware that this replica is of; None: no such replica."""
+        for row in self.replicas:
+            if row.replica == replica:
+                kinds = [kind for pool in self.pools if pool.name == row.pool for kind in pool.rates]
+                return next((kind for kind in kinds if kind.declared == row.declared), None)
+        return None
+
+    def served_since(self, earlier: RouterStatistics | None, seconds: int) -> ServedTokens:
+        """What was served since an earlier reading (None: since the router was made), that many seconds ago."""
+        uncached, given, out, requests = self._served()
+        before = (0, 0, 0, 0) if earlier is None else earlier._served()
+        return ServedTokens(uncached - before[0], given - before[1], out - before[2], requests - before[3], seconds)
+
+    def _served(self) -> tuple[int, int, int, int]:
+        given = sum(row.input_tokens for row in self.replicas)
+        matched = sum(row.matched_tokens for row in self.replicas)
+        return given - matched, given, self.output_tokens, self.outcomes["finished"]
+
+
+def advise_ratio(served: ServedTokens, rates: Rates, itl_ns: int, replicas: int) -> PoolRatio:
+    """How to divide replicas of these rates into those that prefill and those that decode, so that the busier part is least busy.
+
+    itl_ns: the time between tokens that is aimed at. errors: ValueError (a number is negative or absurd).
+    """
+    prefill, decode, prefill_busy, decode_busy = advise_pool_ratio(dataclasses.astuple(served), rates, itl_ns, replicas)
+    return PoolRatio(prefill, decode, prefill_busy / 1000, decode_busy / 1000)
 
 
 def _replica_from(raw: dict[str, Any]) -> ReplicaStatistics:
