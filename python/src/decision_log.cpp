@@ -108,7 +108,7 @@ py::object difference_of(const std::optional<DecisionDifference>& d) {
 }
 
 AnyDict replay_log(const py::object& path, const std::string& change, std::uint64_t max_records) {
-  const std::string name = path_text(path);
+  const std::string name = path_of(path);
   const DecisionReplay r = value_of(without_gil([&]() -> Result<DecisionReplay> {
     auto log = DecisionLogReader::open(name);
     if (!log) return log.error();
@@ -133,7 +133,7 @@ void bind_decision_log(py::module_& m) {
   bind_decision_record(m);
   py::class_<PyDecisionLog>(m, "DecisionLog", "See warmroute.trace.DecisionLog.")
       .def(py::init([](const py::object& path) {
-             const std::string name = path_text(path);
+             const std::string name = path_of(path);
              return std::make_unique<PyDecisionLog>(
                  value_of(without_gil([&] { return DecisionLogReader::open(name); })));
            }),

@@ -52,7 +52,7 @@ void bind_workload(py::module_& m) {
           "agents",
           [](const py::object& path, double conversations_per_second, std::uint64_t seed, std::int64_t think_cap_us,
              bool share_system_prompts, std::size_t limit, std::size_t repeats) {
-            const std::string name = path_text(path);
+            const std::string name = path_of(path);
             return value_of(without_gil([&] {
               return trace::read_agent_trace(
                   name, {conversations_per_second, seed, think_cap_us, share_system_prompts, limit, repeats});

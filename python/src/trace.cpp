@@ -142,7 +142,7 @@ void bind_trace_reader(py::module_& m) {
              const TraceLimits within = limits_of(max_line_bytes, max_tokens, max_blocks, max_chats);
              const TraceOptions chosen{format, conversation_gap_us, share_system_prompts, block_salt};
              if (path) {
-               const std::string name = path_text(*path);
+               const std::string name = path_of(*path);
                auto opened = value_of(without_gil([&] { return TraceReader::open(name, within, chosen); }));
                return std::make_unique<PyTraceReader>(std::string{}, std::move(opened));
              }
@@ -177,7 +177,7 @@ void bind_trace_reader(py::module_& m) {
   m.def(
       "detect_trace_format",
       [](const py::object& path) {
-        const std::string name = path_text(path);
+        const std::string name = path_of(path);
         return value_of(without_gil([&] { return trace::detect_trace_format_of_file(name); }));
       },
       py::arg("path"), "errors: Error io, too_large, unsupported (none of the known forms).");
@@ -188,7 +188,7 @@ using PyTraceWriter = Closable<TraceWriter>;
 void bind_trace_writer(py::module_& m) {
   py::class_<PyTraceWriter>(m, "TraceWriter", "See warmroute.trace.TraceWriter.")
       .def(py::init([](const py::object& path) {
-             const std::string name = path_text(path);
+             const std::string name = path_of(path);
              return std::make_unique<PyTraceWriter>(value_of(without_gil([&] { return TraceWriter::open(name); })),
                                                     "writer");
            }),

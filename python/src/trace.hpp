@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "usage.hpp"
+#include "usage_event.hpp"
 #include "warmroute/trace/decision_log.hpp"
 #include "warmroute/trace/trace.hpp"
 
@@ -14,11 +14,6 @@ namespace warmroute::python {
 
 using trace::TraceFormat;
 WARMROUTE_ENUM_NAMES(TraceFormat, 7, "automatic", "mooncake", "qwen", "burstgpt", "azure", "ragpulse", "weka");
-
-/// A path as os.fspath takes it.
-inline std::string path_text(const py::object& path) {
-  return py::module_::import("os").attr("fspath")(path).cast<std::string>();
-}
 
 /// Whoever is inside keeps the object while another thread closes it.
 template <class T>
