@@ -9,7 +9,7 @@ import enum
 import numpy
 import numpy.typing
 import typing
-__all__ = ['Algorithm', 'AnswerApi', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'CalendarUnit', 'Code', 'Cost', 'CostLine', 'CostSource', 'DYNAMO_HASH_SEED', 'Decision', 'Disaggregate', 'EngineCounters', 'EngineMetrics', 'Explanation', 'FileSource', 'GatewayRing', 'Handover', 'HangupDrain', 'HangupMode', 'HashRing', 'Health', 'Isolation', 'Journal', 'JournalFull', 'JournalKind', 'JournalReader', 'JournalSync', 'KeyDigestKind', 'KeyGrant', 'KeySet', 'KeyVerdict', 'KvNoticeKind', 'KvResync', 'KvSocket', 'KvSource', 'KvSourceState', 'KvSubscriber', 'Ledger', 'LimitDecision', 'LimitKind', 'LimitLeft', 'LimitOutcome', 'LimitProgress', 'LimitUnit', 'Limits', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'Meter', 'MetricsPoller', 'ModelDecision', 'ModelRouter', 'Movement', 'OnExpired', 'OrphanCharge', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PrefixUnit', 'PriceMeter', 'PriceSlot', 'PriceTable', 'PriceTier', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SigningKey', 'SlotSpec', 'Snapshot', 'SnapshotApplier', 'SpillOrder', 'Split', 'StaleKeys', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'TokenEstimate', 'TokenEstimator', 'USAGE_ANOMALIES', 'Usage', 'UsageAsk', 'UsageChunkFilter', 'UsageReport', 'UsageSource', 'Verdict', 'VerifyingKey', 'api_for_path', 'ask_for_usage', 'block_seed', 'builtin_engine_tables', 'canonical_prompt', 'digest_of_key', 'estimate_missing', 'focus_header', 'has_zmq', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'parse_snapshot', 'read_usage', 'record_focus_rows', 'record_json_line', 'replace_file', 'replica_generation', 'replica_slot', 'sequence_hashes', 'sign_snapshot', 'usd', 'verify_snapshot']
+__all__ = ['Algorithm', 'AnswerApi', 'BlockKind', 'BodyApi', 'BodyParser', 'BoundedPick', 'CacheKind', 'CalendarUnit', 'Code', 'Cost', 'CostLine', 'CostSource', 'DYNAMO_HASH_SEED', 'Decision', 'DecisionCall', 'DecisionLog', 'DecisionRecord', 'Disaggregate', 'EngineCounters', 'EngineMetrics', 'Explanation', 'FileSource', 'GatewayRing', 'Handover', 'HangupDrain', 'HangupMode', 'HashRing', 'Health', 'Isolation', 'Journal', 'JournalFull', 'JournalKind', 'JournalReader', 'JournalSync', 'KeyDigestKind', 'KeyGrant', 'KeySet', 'KeyVerdict', 'KvNoticeKind', 'KvResync', 'KvSocket', 'KvSource', 'KvSourceState', 'KvSubscriber', 'Ledger', 'LimitDecision', 'LimitKind', 'LimitLeft', 'LimitOutcome', 'LimitProgress', 'LimitUnit', 'Limits', 'LogLevel', 'MAX_BLOCK_TOKENS', 'Match', 'Meter', 'MetricsPoller', 'ModelDecision', 'ModelRouter', 'Movement', 'OnExpired', 'OrphanCharge', 'Outcome', 'ParsedBody', 'Policy', 'PrefixIndex', 'PrefixUnit', 'PriceMeter', 'PriceSlot', 'PriceTable', 'PriceTier', 'PromptKind', 'Rates', 'Reason', 'ReplicaSpec', 'Request', 'RingKey', 'RingMember', 'Role', 'Router', 'Signal', 'SigningKey', 'SlotSpec', 'Snapshot', 'SnapshotApplier', 'SpillOrder', 'Split', 'StaleKeys', 'StaleSignals', 'TEXT_BLOCK_BYTES', 'Tier', 'TokenEstimate', 'TokenEstimator', 'TraceFormat', 'TraceReader', 'TraceRecord', 'TraceWriter', 'USAGE_ANOMALIES', 'Usage', 'UsageAsk', 'UsageChunkFilter', 'UsageReport', 'UsageSource', 'Verdict', 'VerifyingKey', 'Workload', 'advise_pool_ratio', 'api_for_path', 'ask_for_usage', 'block_seed', 'builtin_engine_tables', 'canonical_prompt', 'detect_trace_format', 'digest_of_key', 'estimate_missing', 'focus_header', 'hardware_profiles', 'has_zmq', 'hash_eagle_blocks', 'hash_multimodal_blocks', 'hash_text_blocks', 'hash_token_blocks', 'hash_token_blocks_chained', 'movement_between', 'parse_snapshot', 'read_usage', 'record_focus_rows', 'record_json_line', 'replace_file', 'replay_decision_log', 'replica_generation', 'replica_slot', 'routing_rules', 'sequence_hashes', 'sign_snapshot', 'simulate_fleet', 'simulation_views', 'usd', 'verify_snapshot']
 class Algorithm(enum.IntEnum):
     """
     How a replica is picked. `cost` is the default; the others are baselines and ways out.
@@ -1193,8 +1193,10 @@ class Router:
     then -replica is the Verdict. now_ns: ns of a monotonic clock; left out, it is clock(), or time.monotonic_ns().
     Errors are for bad input and stale handles; what policy foresees (no replica) is a verdict.
     log: called as log(level, message) after the call that caused it, without any lock held. tokenizer: see BodyParser.
+    record: the path of a decision log (warmroute.trace.DecisionLog), which is replaced; every call is in it, hashes and sessions
+    under record_key (16 random bytes; None: drawn and gone). Calls then take turns, and exports have no caches.
     """
-    def __init__(self, policy: Policy | None = None, *, max_replicas: typing.SupportsIndex = 1024, max_tickets: typing.SupportsIndex = 65536, index_max_bytes: typing.SupportsIndex = 1073741824, session_entries: typing.SupportsIndex = 65536, shared_prefix_entries: typing.SupportsIndex = 131072, placement_queue: typing.SupportsIndex = 4096, max_path_blocks: typing.SupportsIndex = 32768, log: collections.abc.Callable[[LogLevel, str], typing.Any] | None = None, tokenizer: collections.abc.Callable[[bytes], typing.Any] | None = None, clock: collections.abc.Callable[[], int] | None = None) -> None:
+    def __init__(self, policy: Policy | None = None, *, max_replicas: typing.SupportsIndex = 1024, max_tickets: typing.SupportsIndex = 65536, index_max_bytes: typing.SupportsIndex = 1073741824, session_entries: typing.SupportsIndex = 65536, shared_prefix_entries: typing.SupportsIndex = 131072, placement_queue: typing.SupportsIndex = 4096, max_path_blocks: typing.SupportsIndex = 32768, log: collections.abc.Callable[[LogLevel, str], typing.Any] | None = None, tokenizer: collections.abc.Callable[[bytes], typing.Any] | None = None, clock: collections.abc.Callable[[], int] | None = None, record: typing.Any | None = None, record_key: bytes | None = None, record_max_bytes: typing.SupportsIndex = 1073741824) -> None:
         ...
     def _decide(self, prompt: typing.Any, now_ns: typing.SupportsIndex | None = None, api: BodyApi | str = 'chat', **kwargs: typing.Any) -> Decision:
         """
@@ -1203,6 +1205,8 @@ class Router:
     def _explain(self, prompt: typing.Any, now_ns: typing.SupportsIndex | None = None, api: BodyApi | str = 'chat', **kwargs: typing.Any) -> Explanation:
         ...
     def _peek(self, prompt: typing.Any, now_ns: typing.SupportsIndex | None = None, api: BodyApi | str = 'chat', **kwargs: typing.Any) -> Decision:
+        ...
+    def _recording(self) -> dict[str, typing.Any] | None:
         ...
     def _statistics(self) -> dict[str, typing.Any]:
         ...
@@ -1254,7 +1258,8 @@ class Router:
         """
     def export_caches(self, key: bytes, now_ns: typing.SupportsIndex | None = None) -> bytes:
         """
-        What is believed of all caches, encrypted under `key` (32 random bytes), for a file: a restart begins warm.
+        What is believed of all caches and was learned of their hardware, encrypted under `key` (32 random bytes), for a file: a
+        restart begins warm.
 
         errors: Error internal (no such cipher), ValueError (key).
         """
@@ -1276,11 +1281,16 @@ class Router:
         """
         The first token came: prefill load is released. returns: False for a ticket that is over or had it (harmless).
         """
+    def flush_recording(self) -> None:
+        """
+        Hands the decision log's buffer to the operating system. errors: Error unsupported (it does not record), io (it has ended).
+        """
     def import_caches(self, data: bytes | bytearray | memoryview | str, key: bytes, now_ns: typing.SupportsIndex | None = None, *, away_ns: typing.SupportsIndex = 0, max_bytes: typing.SupportsIndex = 1073741824) -> dict[str, int]:
         """
         Believes an export of replicas that are here by now: add them first. away_ns: how long ago it was made.
 
-        returns: replicas_restored, replicas_unknown, blocks_offered, blocks_restored.
+        returns: replicas_restored, replicas_unknown, blocks_offered, blocks_restored, rates_restored (kinds of hardware that begin
+        with learned rates).
         errors: Error malformed, unsupported, invalid_argument (another key, block size or hash seed), too_large.
         """
     def parse_body(self, body: bytes | bytearray | memoryview | str, api: BodyApi | str = 'chat', *, tenant: str = '', adapter: str = '') -> ParsedBody:
@@ -2750,6 +2760,267 @@ class Handover:
         """
         Whether close was called.
         """
+class TraceFormat(enum.IntEnum):
+    """
+    The published forms of traces. automatic: told by the first line.
+    """
+    automatic = 0
+    mooncake = 1
+    qwen = 2
+    burstgpt = 3
+    azure = 4
+    ragpulse = 5
+    weka = 6
+class TraceRecord:
+    """
+    One request of a trace. What a trace does not say is None, '' or 0.
+
+    arrival_us: since the start of the trace; of conversations (weka) since their own. blocks: uint64[n], an id stands
+    for its block and all before it. follows: it waits for the end of the record that came so many before it, and think_us.
+    """
+    def __eq__(self, other: object, /) -> bool:
+        ...
+    def __hash__(self) -> int:
+        ...
+    def __init__(self, *, arrival_us: typing.SupportsIndex = 0, input_tokens: typing.SupportsIndex = 0, output_tokens: typing.SupportsIndex = 0, session: typing.SupportsIndex = 0, blocks: typing.Any | None = None, block_tokens: typing.SupportsIndex = 512, model: str = '', adapter: str = '', request_class: str = '', priority: typing.SupportsIndex | None = None, max_output_tokens: typing.SupportsIndex | None = None, cached_tokens: typing.SupportsIndex | None = None, ttft_us: typing.SupportsIndex | None = None, stream: bool | None = None, cancelled: bool = False, follows: typing.SupportsIndex = 0, think_us: typing.SupportsIndex = 0) -> None:
+        ...
+    def __repr__(self) -> str:
+        ...
+    def mooncake_line(self) -> str:
+        """
+        The record as one JSON line of the Mooncake form, its line feed included. errors: as TraceWriter.write.
+        """
+    @property
+    def adapter(self) -> str:
+        ...
+    @property
+    def arrival_us(self) -> int:
+        ...
+    @property
+    def block_tokens(self) -> int:
+        ...
+    @property
+    def blocks(self) -> numpy.typing.NDArray[numpy.uint64]:
+        """
+        Read-only view; shape uint64[n].
+        """
+    @property
+    def cached_tokens(self) -> int | None:
+        """
+        As the engine counted them when it was recorded.
+        """
+    @property
+    def cancelled(self) -> bool:
+        """
+        It ended without its whole answer.
+        """
+    @property
+    def follows(self) -> int:
+        ...
+    @property
+    def input_tokens(self) -> int:
+        ...
+    @property
+    def max_output_tokens(self) -> int | None:
+        ...
+    @property
+    def model(self) -> str:
+        ...
+    @property
+    def output_tokens(self) -> int:
+        """
+        0: the trace has no answer for it.
+        """
+    @property
+    def priority(self) -> int | None:
+        ...
+    @property
+    def request_class(self) -> str:
+        ...
+    @property
+    def session(self) -> int:
+        """
+        Hash of the session id; 0: none.
+        """
+    @property
+    def stream(self) -> bool | None:
+        ...
+    @property
+    def think_us(self) -> int:
+        ...
+    @property
+    def ttft_us(self) -> int | None:
+        """
+        Time to its first token when it was recorded.
+        """
+class TraceReader:
+    """
+    See warmroute.trace.TraceReader.
+    """
+    def __init__(self, path: typing.Any | None = None, *, text: bytes | str | None = None, format: TraceFormat | str = 'automatic', conversation_gap_us: typing.SupportsIndex = 0, share_system_prompts: bool = False, block_salt: typing.SupportsIndex = 0, max_line_bytes: typing.SupportsIndex = 16777216, max_tokens: typing.SupportsIndex = 100000000, max_blocks: typing.SupportsIndex = 16000000, max_chats: typing.SupportsIndex = 1048576) -> None:
+        ...
+    def __iter__(self) -> TraceReader:
+        ...
+    def __next__(self) -> TraceRecord:
+        ...
+    @property
+    def format(self) -> TraceFormat:
+        """
+        automatic until the first line told it.
+        """
+    @property
+    def line(self) -> int:
+        """
+        Number of the line read last, from 1.
+        """
+class TraceWriter:
+    """
+    See warmroute.trace.TraceWriter.
+    """
+    def __init__(self, path: typing.Any) -> None:
+        ...
+    def close(self) -> None:
+        """
+        Writes what is left; again does nothing. errors: Error io.
+        """
+    def write(self, record: TraceRecord) -> None:
+        """
+        errors: Error unsupported (block_tokens does not divide 512), value_out_of_range, invalid_utf8: the file goes on without
+        that record; io. ValueError: closed.
+        """
+    @property
+    def closed(self) -> bool:
+        ...
+class DecisionCall(enum.IntEnum):
+    """
+    A call of Router, as a decision log has it.
+    """
+    set_policy = 1
+    add_replica = 2
+    remove_replica = 3
+    set_health = 4
+    update_replica = 5
+    clear_cache = 6
+    signal = 7
+    prefix_counters = 8
+    blocks_stored = 9
+    blocks_removed = 10
+    blocks_also_on = 11
+    clear_shared_store = 12
+    route = 13
+    first_token = 14
+    finish = 15
+    fail = 16
+    advance = 17
+    restore_cached = 18
+    drain = 19
+    transfer_done = 20
+    restore_learned = 21
+    peer_loads = 22
+    peer_placed = 23
+class DecisionRecord:
+    """
+    One call of a router that records, and what came of it. What else it was given is in to_json and to_dict.
+    """
+    def __repr__(self) -> str:
+        ...
+    def to_dict(self, blocks: bool = False) -> dict[str, typing.Any]:
+        """
+        The same as a dict.
+        """
+    def to_json(self, blocks: bool = False) -> str:
+        """
+        An object on one line. blocks: all hashes, not only how many.
+        """
+    @property
+    def blocks(self) -> numpy.typing.NDArray[numpy.uint64]:
+        """
+        Of route and blocks_stored, under the log's key. Read-only view; shape uint64[n].
+        """
+    @property
+    def call(self) -> DecisionCall:
+        ...
+    @property
+    def decision(self) -> Decision | None:
+        """
+        Of route.
+        """
+    @property
+    def done(self) -> bool:
+        """
+        Of calls with a ticket: False if that was over.
+        """
+    @property
+    def error(self) -> str | None:
+        """
+        Why it was refused, as Error.code; None: it was not.
+        """
+    @property
+    def now_ns(self) -> int:
+        """
+        As the caller gave it; of calls without a time that of the call before.
+        """
+    @property
+    def number(self) -> int:
+        """
+        From 0.
+        """
+    @property
+    def replica(self) -> int | None:
+        """
+        Whom it is about; of add_replica: what it got.
+        """
+    @property
+    def ticket(self) -> int:
+        """
+        Of first_token, transfer_done, finish and fail; else 0.
+        """
+class DecisionLog:
+    """
+    See warmroute.trace.DecisionLog.
+    """
+    def __init__(self, path: typing.Any) -> None:
+        ...
+    def __iter__(self) -> DecisionLog:
+        ...
+    def __next__(self) -> DecisionRecord:
+        ...
+    @property
+    def torn_bytes(self) -> int:
+        """
+        Of a record that was not written out whole; known at the end.
+        """
+class Workload:
+    """
+    What a simulation serves: requests with their prompts as block ids, and who follows whom.
+    """
+    @staticmethod
+    def agents(path: typing.Any, *, conversations_per_second: typing.SupportsFloat | typing.SupportsIndex = 0.1, seed: typing.SupportsIndex = 1, think_cap_us: typing.SupportsIndex = 60000000, share_system_prompts: bool = False, limit: typing.SupportsIndex = 0, repeats: typing.SupportsIndex = 1) -> Workload:
+        """
+        Conversations of coding agents (the weka form) as closed loops. errors: Error, as TraceReader.
+        """
+    @staticmethod
+    def hot_prefix(*, agents: typing.SupportsIndex = 50, turns: typing.SupportsIndex = 20, system_tokens: typing.SupportsIndex = 6144, block_tokens: typing.SupportsIndex = 64, seed: typing.SupportsIndex = 1) -> Workload:
+        """
+        Agents behind one system prompt.
+        """
+    @staticmethod
+    def open_loop(records: collections.abc.Iterable[TraceRecord], *, block_tokens: typing.SupportsIndex = 0) -> Workload:
+        """
+        Records of a trace at their own times, spread inside equal timestamps. block_tokens 0: the first record's.
+        """
+    def __len__(self) -> int:
+        ...
+    def at_load(self, load: typing.SupportsFloat | typing.SupportsIndex, profile: str, replicas: typing.SupportsIndex) -> Workload:
+        """
+        The same sped up (or slowed down) so that so many replicas would spend `load` of the time on prefill if nothing were
+        cached; at load 1 all of it. Only arrivals of those that follow nobody move.
+        """
+    @property
+    def closed_loop(self) -> bool:
+        ...
+def advise_pool_ratio(served: typing.Annotated[collections.abc.Sequence[typing.SupportsIndex], "FixedSize(5)"], rates: Rates, itl_ns: typing.SupportsIndex, replicas: typing.SupportsIndex) -> typing.Annotated[list[int], "FixedSize(4)"]:
+    ...
 def api_for_path(path: str) -> BodyApi:
     """
     The BodyApi whose path `path` ends with, e.g. '/v1/chat/completions'. errors: Error not_found.
@@ -2776,6 +3047,10 @@ def canonical_prompt(body: bytes | bytearray | memoryview | str, api: BodyApi | 
 
     errors: as BodyParser.parse.
     """
+def detect_trace_format(path: typing.Any) -> TraceFormat:
+    """
+    errors: Error io, too_large, unsupported (none of the known forms).
+    """
 def digest_of_key(key: bytes | bytearray | memoryview | str, kind: KeyDigestKind | str, pepper_version: typing.SupportsIndex, pepper: bytes | bytearray | memoryview | str) -> bytes:
     ...
 def estimate_missing(report: UsageReport, estimate: TokenEstimate) -> UsageReport:
@@ -2786,6 +3061,10 @@ def estimate_missing(report: UsageReport, estimate: TokenEstimate) -> UsageRepor
 def focus_header() -> str:
     """
     The names of the columns of focus_rows, as one line of CSV.
+    """
+def hardware_profiles() -> list[str]:
+    """
+    The names of the built-in hardware profiles.
     """
 def hash_eagle_blocks(ids: numpy.typing.NDArray[numpy.uint32] | bytes | bytearray | memoryview, block_size: typing.SupportsIndex = 16, seed: typing.SupportsIndex = 1337) -> numpy.typing.NDArray[numpy.uint64]:
     """
@@ -2830,6 +3109,8 @@ def replace_file(path: typing.Any, bytes: bytes | bytearray | memoryview | str, 
     """
     Replaces a file as a whole: written beside it, synced, renamed; readers see the old or the new one. errors: Error io: the old one stays.
     """
+def replay_decision_log(path: typing.Any, change: str, max_records: typing.SupportsIndex) -> dict[str, typing.Any]:
+    ...
 def replica_generation(replica: typing.SupportsIndex) -> int:
     """
     Which tenant of its slot a replica's int names.
@@ -2838,6 +3119,10 @@ def replica_slot(replica: typing.SupportsIndex) -> int:
     """
     The dense table index of a replica's int; given again after a removal.
     """
+def routing_rules() -> list[str]:
+    """
+    The names of the rules that a simulation can route by; options stand behind them: 'chwbl:c=1.25:k=2'.
+    """
 def sequence_hashes(blocks: numpy.typing.NDArray[numpy.uint64] | bytes | bytearray | memoryview) -> numpy.typing.NDArray[numpy.uint64]:
     """
     Chains block hashes: element i stands for blocks 0..i. shape: uint64[len(blocks)].
@@ -2845,6 +3130,12 @@ def sequence_hashes(blocks: numpy.typing.NDArray[numpy.uint64] | bytes | bytearr
 def sign_snapshot(payload: bytes | bytearray | memoryview | str | collections.abc.Mapping[str, typing.Any], key: SigningKey) -> bytes:
     """
     Envelope and payload: what to write to a file. payload: JSON, or the dict of it. errors: Error internal.
+    """
+def simulate_fleet(workload: Workload, *, profile: str, replicas: typing.SupportsIndex = 8, rule: str = 'warmroute', policy: Policy | None = None, view: str = 'perfect', routers: typing.SupportsIndex = 1, pin_conversations: bool = False, prefill_replicas: typing.SupportsIndex = 0, decode_replicas: typing.SupportsIndex = 0, transfer_token_ps: typing.SupportsIndex = 0, transfer_latency_us: typing.SupportsIndex = 5000, churn: str = '', seed: typing.SupportsIndex = 1, warm_up_us: typing.SupportsIndex = 0, horizon_us: typing.SupportsIndex = 0, slo_ttft_us: typing.SupportsIndex = 2000000, slo_itl_us: typing.SupportsIndex = 0) -> dict[str, typing.Any]:
+    ...
+def simulation_views() -> list[str]:
+    """
+    The names of what a rule may know of load and caches.
     """
 def usd(picos: int) -> decimal.Decimal:
     """
