@@ -169,9 +169,15 @@ TEST(GatewayModels, TakesAFallBackOverAQuotaAndSaysWhenThereIsNone) {
 TEST(GatewayModels, RewritesTheModelWhereAPathHasIt) {
   Listener own, api;
   Rig rig(with_models(own, api, R"({"name":"chat","targets":[{"pool":"own","model":"a/b c"}]})"));
-  EXPECT_EQ(call(rig.port(), "POST", "/v1beta/models/chat:generateContent?alt=sse", "{}").status, 200u);
+  EXPECT_EQ(call(rig.port(), "POST", "/v1beta/models/chat:generateContent?alt=sse",
+                 R"({"contents":[{"parts":[{"text":"x"}]}]})")
+                .status,
+            200u);
   EXPECT_EQ(own.asked().target(), "/v1beta/models/a%2Fb%20c:generateContent?alt=sse");
-  EXPECT_EQ(call(rig.port(), "POST", "/model/ch%61t/converse", "{}").status, 200u);
+  EXPECT_EQ(
+      call(rig.port(), "POST", "/model/ch%61t/converse", R"({"messages":[{"role":"user","content":[{"text":"x"}]}]})")
+          .status,
+      200u);
   EXPECT_EQ(own.asked().target(), "/model/a%2Fb%20c/converse");
 }
 
