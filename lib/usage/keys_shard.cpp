@@ -88,12 +88,14 @@ std::span<std::uint64_t> KeySlab::take(std::size_t words) noexcept {
   return taken;
 }
 
-void KeySlab::drop(std::span<const std::uint64_t> words) const noexcept {
+void KeySlab::drop(std::span<std::uint64_t> words) const noexcept {
   if (mapped_ == nullptr) return;
-  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<std::uintptr_t>(words.data()) + page - 1) / page * page;
-  const auto end = reinterpret_cast<std::uintptr_t>(words.data() + words.size()) / page * page;
-  if (end > begin) static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  char* const begin = reinterpret_cast<char*>(words.data());
+  const std::size_t skip = (page - reinterpret_cast<std::uintptr_t>(begin) % page) % page;
+  if (words.size_bytes() <= skip) return;
+  const std::size_t whole = (words.size_bytes() - skip) / page * page;
+  if (whole != 0) static_cast<void>(madvise(begin + skip, whole, MADV_DONTNEED));
 }
 
 std::size_t KeyShard::words(std::span<const KeyDraft> drafts) noexcept {

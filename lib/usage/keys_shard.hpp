@@ -84,7 +84,7 @@ class KeySlab {
   // The next words, zero. Together no more than there are.
   std::span<std::uint64_t> take(std::size_t words) noexcept;
   // Nobody reads these any more: the system gets their pages.
-  void drop(std::span<const std::uint64_t> words) const noexcept;
+  void drop(std::span<std::uint64_t> words) const noexcept;
 
  private:
   std::unique_ptr<std::uint64_t[]> small_;
