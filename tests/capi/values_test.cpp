@@ -135,6 +135,8 @@ SAME(WR_API_COMPLETIONS, BodyApi::completions);
 SAME(WR_API_RESPONSES, BodyApi::responses);
 SAME(WR_API_EMBEDDINGS, BodyApi::embeddings);
 SAME(WR_API_MESSAGES, BodyApi::messages);
+SAME(WR_API_GEMINI, BodyApi::gemini);
+SAME(WR_API_CONVERSE, BodyApi::converse);
 SAME(WR_PROMPT_CHAT, PromptKind::chat);
 SAME(WR_PROMPT_TEXT, PromptKind::text);
 SAME(WR_PROMPT_TOKENS, PromptKind::tokens);
