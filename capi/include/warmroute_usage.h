@@ -185,6 +185,10 @@ WR_API wr_status wr_ask_for_usage(wr_str body, wr_usage_ask* out, wr_error* err)
 WR_API wr_status wr_ask_for_usage_body(wr_str body, const wr_usage_ask* ask, char* buf, size_t cap, size_t* needed,
                                        wr_error* err);
 
+/** *out = the service tier that a body asks for (service_tier, or Bedrock's serviceTier.type); empty: none. For requested_tier of
+    wr_meter_options. lifetime: of body. errors: invalid_argument. threads: any. alloc: none. since: 0.2.0 */
+WR_API wr_status wr_requested_tier(wr_str body, wr_str* out, wr_error* err);
+
 /** Takes the usage chunk that was asked for here out of an answer's stream of events. Feed the meter before it. threads: one at a time. */
 typedef struct wr_usage_chunk_filter wr_usage_chunk_filter;
 /** errors: out_of_memory. since: 0.2.0 */

@@ -158,6 +158,12 @@ wr_status wr_ask_for_usage_body(wr_str body, const wr_usage_ask* ask, char* buf,
   });
 }
 
+wr_status wr_requested_tier(wr_str body, wr_str* out, wr_error* err) {
+  if (!readable(body) || out == nullptr) return null_argument(err, "body has a size and no data, or out is NULL");
+  *out = str(requested_tier(view(body)));
+  return WR_STATUS_OK;
+}
+
 wr_status wr_usage_chunk_filter_new(wr_usage_chunk_filter** out, wr_error* err) {
   if (out == nullptr) return null_argument(err, "out is NULL");
   return guard(err, [&] {

@@ -58,6 +58,10 @@ void bind_ask(py::module_& m) {
         "For /v1/chat/completions and /v1/completions only: adds stream_options.include_usage to a body that streams "
         "without.\n\n"
         "Nothing else of it changes. errors: Error invalid_json, not_an_object, with .offset.");
+  m.def(
+      "requested_tier", [](const BytesView& body) { return std::string(requested_tier(body.text())); }, py::arg("body"),
+      "The service tier that a body asks for: service_tier, or Bedrock's serviceTier.type; empty: none.\n\n"
+      "For Meter's requested_tier: engines name none in their answers.");
   py::class_<PyFilter>(
       m, "UsageChunkFilter",
       "Takes the usage chunk (`choices` empty) out of a stream of server-sent events; the rest passes "

@@ -164,6 +164,7 @@ def test_usage_is_asked_for_and_hidden_again() -> None:
     with pytest.raises(Error) as caught:
         usage.ask_for_usage(b"[1]")
     assert caught.value.code == "not_an_object"
+    assert usage.requested_tier('{"service_tier":"flex"}') == "flex" and usage.requested_tier(b"{}") == ""
 
     stream = b"".join(EVENTS)
     hidden = UsageChunkFilter()

@@ -55,6 +55,7 @@ from ._core import (
     estimate_missing,
     focus_header,
     read_usage,
+    requested_tier,
     usd,
 )
 from ._usage_journal import (
@@ -129,5 +130,6 @@ __all__ = [
     "focus_header",
     "key_digest",
     "read_usage",
+    "requested_tier",
     "usd",
 ]

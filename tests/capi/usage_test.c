@@ -211,6 +211,13 @@ TEST(AStreamIsAskedForItsUsageAndTheClientsOwnWishStays) {
   CHECK_STATUS(wr_ask_for_usage(text("{\"stream\":tr"), &ask, &err), WR_STATUS_INVALID_JSON);
   CHECK(err.offset != WR_NO_OFFSET);
   CHECK_STATUS(wr_ask_for_usage(bad_text(), &ask, &err), WR_STATUS_INVALID_ARGUMENT);
+  wr_str tier = WR_STR_INIT;
+  CHECK_OK(wr_requested_tier(text("{\"service_tier\":\"flex\"}"), &tier, NULL));
+  CHECK(tier.size == 4 && memcmp(tier.data, "flex", 4) == 0);
+  CHECK_OK(wr_requested_tier(text(kAsking), &tier, NULL));
+  CHECK(tier.size == 0);
+  CHECK_STATUS(wr_requested_tier(bad_text(), &tier, NULL), WR_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(wr_requested_tier(text("{}"), NULL, NULL), WR_STATUS_INVALID_ARGUMENT);
   ask.offset = 10;
   CHECK_STATUS(wr_ask_for_usage_body(text("{}"), &ask, NULL, 0, &size, &err), WR_STATUS_OUT_OF_RANGE);
   CHECK_STATUS(wr_ask_for_usage_body(text("{}"), NULL, NULL, 0, &size, &err), WR_STATUS_INVALID_ARGUMENT);
