@@ -390,6 +390,7 @@ void bind_router(py::module_& m) {
   bind_statistics(c);
   bind_caches(c);
   bind_recording(c);
+  bind_peers(c);
 }
 
 }  // namespace warmroute::python

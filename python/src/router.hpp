@@ -107,5 +107,6 @@ void bind_routing(RouterClass& c);
 void bind_statistics(RouterClass& c);
 void bind_caches(RouterClass& c);
 void bind_recording(RouterClass& c);
+void bind_peers(RouterClass& c);
 
 }  // namespace warmroute::python

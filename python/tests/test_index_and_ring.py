@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 import warmroute
-from warmroute import GatewayRing, HashRing, Policy, PrefixIndex, Request, RingMember
+from warmroute import GatewayRing, HashRing, Policy, PrefixIndex, Request, RingMember, Router
 
 
 def path(family: int, length: int) -> numpy.ndarray:
@@ -183,3 +183,33 @@ def test_gateways_agree_on_whose_a_request_is_and_forward_it_once() -> None:
     assert 1 not in {rings[0].owner(key) for key in range(0, 2**63, 2**56)}
     with pytest.raises(warmroute.Error, match="gw-9"):
         GatewayRing(names, "gw-9")
+
+
+def test_routers_tell_one_another_what_they_have_in_flight_and_what_went_where() -> None:
+    prompt = Request(numpy.arange(160, dtype=numpy.uint32))
+    first, second = (Router(clock=lambda: 10**12) for _ in range(2))
+    for router in (first, second):
+        router.add_replica("gpu-0")
+    assert first.loads() == b"" and second.peer_loads(1, b"") == 0
+    replica, ticket = first.route_tokens(numpy.arange(160, dtype=numpy.uint32))
+    said = first.loads()
+    assert isinstance(said, bytes) and said.endswith(b" gpu-0\n")
+    assert second.peer_loads(1, said) == 1 and second.peer_loads(1, said.decode()) == 1
+    assert second.peek(prompt).expected_wait_ns > 0
+    assert second.peer_loads(1, said.replace(b"gpu-0", b"gpu-9")) == 0
+    assert second.peek(prompt).expected_wait_ns == 0
+    with pytest.raises(warmroute.Error, match="six numbers") as caught:
+        second.peer_loads(1, said + b"nonsense\n")
+    assert caught.value.code == "invalid_argument" and caught.value.offset == len(said)
+    with pytest.raises(warmroute.Error, match="1024"):
+        second.peer_loads(1024, said)
+
+    there = second.find_replica("gpu-0")
+    assert second.peek(prompt).cached_tokens == 0
+    second.peer_placed(there, prompt)
+    assert second.peek(prompt).cached_tokens == 144
+    assert first.finish(ticket) and first.loads() == b"" and replica >= 0
+    second.remove_replica(there)
+    with pytest.raises(warmroute.Error) as caught:
+        second.peer_placed(there, prompt)
+    assert caught.value.code == "stale"

@@ -1293,9 +1293,30 @@ class Router:
         with learned rates).
         errors: Error malformed, unsupported, invalid_argument (another key, block size or hash seed), too_large.
         """
+    def loads(self, now_ns: typing.SupportsIndex | None = None) -> bytes:
+        """
+        What this router has in flight, for the routers of its peers: a line for each replica with requests, by name.
+
+        Of no prompt and no client; empty when nothing is in flight. Send it whole, each 20 to 100 ms: the next message makes good for
+        one that is lost.
+        """
     def parse_body(self, body: bytes | bytearray | memoryview | str, api: BodyApi | str = 'chat', *, tenant: str = '', adapter: str = '') -> ParsedBody:
         """
         Reads a body under the policy's block size, hash seed and isolation; route(parsed) then routes it. errors: as BodyParser.parse.
+        """
+    def peer_loads(self, peer: typing.SupportsIndex, loads: bytes | bytearray | memoryview | str, now_ns: typing.SupportsIndex | None = None) -> int:
+        """
+        What `loads` of that peer gave, in place of what it said before: counted as this router's own load until the next one, or
+        for signals_max_age_ns.
+
+        peer: its number in the GatewayRing, not this router's own. returns: how many lines name a replica that is here.
+        errors: Error invalid_argument (no such text, with its offset; peer); nothing is taken then.
+        """
+    def peer_placed(self, replica: typing.SupportsIndex, request: Request, now_ns: typing.SupportsIndex | None = None) -> None:
+        """
+        A peer sent this request there: its prompt is believed there as if it had been this router's own; nothing is booked.
+
+        Token ids or blocks, with equal hash seeds. errors: Error stale, unsupported (a replica that keeps slots).
         """
     def prefix_counters(self, replica: typing.SupportsIndex, queries: typing.SupportsIndex, hits: typing.SupportsIndex, now_ns: typing.SupportsIndex | None = None, *, in_blocks: bool = False, shared: bool = False) -> None:
         """
