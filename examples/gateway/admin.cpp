@@ -65,6 +65,7 @@ AdminAnswer metrics(const Shared& shared) {
   shared.books.append_prometheus(answer.body);
   if (shared.control) shared.control->append_prometheus(answer.body);
   if (shared.peers != nullptr) shared.peers->append_prometheus(answer.body);
+  if (shared.shares != nullptr) shared.shares->append_prometheus(answer.body);
   if (shared.models != nullptr) append_pools(*shared.models, answer.body);
   return answer;
 }

@@ -55,6 +55,20 @@ void append_peer_options(std::vector<Option>& options) {
   options.push_back({"gateway_cookie", "NAME",
                      "set a cookie that tells a balancer in front whose a client's requests are",
                      peer_text(&PeersConfig::cookie)});
+  options.push_back({"gateway_share_ms", "MS", "tell the others so often what is in flight here; 0: never (100)",
+                     [](Config& c, std::string_view v) {
+                       std::int64_t ms = 0;
+                       auto fault = read_number<std::int64_t>(v, 0, 60'000, ms);
+                       if (fault.empty()) c.peers.share = std::chrono::milliseconds(ms);
+                       return fault;
+                     }});
+  options.push_back({"gateway_share_placements", "[true|false]",
+                     "and which prompts were sent where, as hashes of their blocks (false)",
+                     [](Config& c, std::string_view v) {
+                       c.peers.share_placements = v == "true";
+                       return v == "true" || v == "false" ? std::string{} : std::string("must be true or false");
+                     },
+                     "true"});
 }
 
 void complete_peers(PeersConfig& config, Faults& faults) {

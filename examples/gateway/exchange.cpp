@@ -120,6 +120,7 @@ std::optional<Refusal> Exchange::decide(bool book, Choice& choice) {
     ask(request, book, choice);
   }
   choice.upstream = choice.decision.routed() ? shared.fleet.find(choice.decision.replica) : nullptr;
+  if (book && choice.upstream != nullptr && shared.shares != nullptr) shared.shares->placed(choice.decision, request);
   return std::nullopt;
 }
 

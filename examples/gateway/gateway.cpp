@@ -94,8 +94,9 @@ struct Gateway::Impl {
   asio::io_context upkeep_io;                    // accepts, probes, and keeps the router tidy
   Fleet fleet;
   std::unique_ptr<Peers> peers;
-  EngineEvents events;  // writes into the router, on a thread of its own
-  EnginePolls polls;    // the same
+  std::unique_ptr<PeerShares> shares;  // a reader of peers
+  EngineEvents events;                 // writes into the router, on a thread of its own
+  EnginePolls polls;                   // the same
   tcp::acceptor acceptor;
   tcp::acceptor admin_acceptor;
   std::vector<asio::executor_work_guard<asio::io_context::executor_type>> work;
@@ -116,6 +117,7 @@ Status Gateway::Impl::open() {
     auto opened = Peers::open(config, fleet.size(), upkeep_io);
     if (!opened) return opened.error();
     peers = std::move(*opened);
+    shares = std::make_unique<PeerShares>(router, fleet, *peers, config, upkeep_io);
   }
   if (auto started = events.start(router, fleet, config, router_options().log); !started) return started;
   if (auto started = polls.start(router, fleet, config, router_options().log); !started) return started;
@@ -130,9 +132,11 @@ Status Gateway::Impl::open() {
     if (auto open = listen(admin_acceptor, config.address, static_cast<std::uint16_t>(config.admin_port)); !open)
       return open;
   }
-  const Shared shared{
-      config,      router,  models ? &*models : nullptr, fleet, counters, retries, events, polls, *books, control,
-      peers.get(), stopping};
+  const Shared shared{config,  router,      models ? &*models : nullptr,
+                      fleet,   counters,    retries,
+                      events,  polls,       *books,
+                      control, peers.get(), shares.get(),
+                      stopping};
   for (std::int64_t i = 0; i < config.threads; ++i) {
     workers.push_back(std::make_unique<Worker>(shared, fleet.size() + config.peers.members.size()));
     work.emplace_back(workers.back()->io.get_executor());
@@ -141,6 +145,7 @@ Status Gateway::Impl::open() {
   if (apart) asio::co_spawn(upkeep_io, accept(admin_acceptor, false, true), asio::detached);
   asio::co_spawn(upkeep_io, upkeep(), asio::detached);
   if (peers) peers->start();
+  if (shares) shares->start();
   for (auto& worker : workers) threads.emplace_back([&io = worker->io] { io.run(); });
   threads.emplace_back([this] { upkeep_io.run(); });
   threads.emplace_back([this] { keep_books(); });
@@ -206,13 +211,17 @@ Awaitable<void> Gateway::Impl::serve(Worker& worker, std::shared_ptr<Client> cli
 Awaitable<bool> Gateway::Impl::answer(Worker& worker, Client& client, const ClientRequest& request, bool serves_clients,
                                       bool serves_admin) {
   const auto target = view(request.target());
-  const bool own = is_admin_path(target);
+  const bool own = is_admin_path(target) || (shares && PeerShares::is_path(target));
   if (serves_clients && !own) {
     Exchange exchange(worker, client, request);
     co_await exchange.run();
     co_return client.end_exchange();
   }
   client.begin_exchange(request, std::chrono::steady_clock::now() + config.client_timeout, nullptr);
+  if (shares && serves_clients && PeerShares::is_path(target)) {
+    co_await client.send(shares->take(request), "text/plain", "");
+    co_return client.end_exchange();
+  }
   const bool may = serves_admin || target == "/health";  // that one is for load balancers in front
   // Policy and books are for operators: on a port that strangers reach, they are neither shown nor changed.
   const bool strangers = serves_clients && !asio::ip::make_address(config.address).is_loopback();

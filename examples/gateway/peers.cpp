@@ -123,29 +123,49 @@ std::string Peers::mac(std::string_view text) const {
   return out;
 }
 
-std::string Peers::write_mark(const Upstream& peer, std::optional<std::uint32_t> class_id) const {
+// A mark on a message of the gateways' own covers its path and body; one that was on a request is none for a message, nor the other way round.
+std::string Peers::write_mark(const Upstream& peer, std::optional<std::uint32_t> class_id,
+                              const std::string& message) const {
   std::string mark = "from=" + self() + " to=" + peer.name + " at=" + std::to_string(unix_seconds());
   if (class_id) mark += " class=" + std::to_string(*class_id);
+  if (!message.empty()) mark += " body=" + mac("body " + message);
   const std::string under = mac(mark);
   return mark + " mac=" + under;
 }
 
-Mark Peers::read_mark(const ClientRequest& request) const {
-  const auto marks = request.count(their(kMarkHeader));
-  Mark mark;
-  mark.there = marks != 0;
+/// returns: what a request's mark says, if a member wrote it, for this gateway, just now; else nothing.
+std::string_view Peers::believed(const ClientRequest& request) const {
   const std::string_view text = view(request[their(kMarkHeader)]);
   const auto end = text.rfind(" mac=");
-  if (marks != 1 || end == std::string_view::npos) return mark;
+  if (request.count(their(kMarkHeader)) != 1 || end == std::string_view::npos) return {};
   const std::string_view said = text.substr(0, end), given = text.substr(end + 5);
   const std::string due = mac(said);
-  if (due.empty() || given.size() != due.size() || CRYPTO_memcmp(given.data(), due.data(), due.size()) != 0)
-    return mark;
+  if (due.empty() || given.size() != due.size() || CRYPTO_memcmp(given.data(), due.data(), due.size()) != 0) return {};
   const auto at = number_of<std::int64_t>(part_of(said, "at"));
   const std::int64_t age = at ? unix_seconds() - *at : kMarkLives_s + 1;
-  mark.believed = part_of(said, "to") == self() && age <= kMarkLives_s && age >= -kMarkLives_s;
+  return part_of(said, "to") == self() && age <= kMarkLives_s && age >= -kMarkLives_s ? said : std::string_view{};
+}
+
+Mark Peers::read_mark(const ClientRequest& request) const {
+  Mark mark;
+  mark.there = request.count(their(kMarkHeader)) != 0;
+  if (!mark.there) return mark;
+  const std::string_view said = believed(request);
+  mark.believed = !said.empty() && part_of(said, "body").empty();
   if (mark.believed) mark.class_id = number_of<std::uint32_t>(part_of(said, "class"));
   return mark;
+}
+
+std::optional<std::size_t> Peers::sender(const ClientRequest& request) const {
+  const std::string_view said = believed(request);
+  if (said.empty()) return std::nullopt;
+  const std::string message = std::string(view(request.target())) + " " + request.body();
+  if (part_of(said, "body") != mac("body " + message)) return std::nullopt;
+  const std::string_view from = part_of(said, "from");
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i]->name == from && from != self()) return i;
+  }
+  return std::nullopt;
 }
 
 // ---------------------------------------------------------------- whose a request is
@@ -230,6 +250,11 @@ void Peers::report(const Upstream& which, const Report& report) {
       std::fprintf(stderr, "gateway %s is down: %s\n", peer.name.c_str(), report.reason.c_str());
     }
   }
+}
+
+bool Peers::up(std::size_t number) const {
+  const std::lock_guard lock(mutex_);
+  return !members_[number]->down;
 }
 
 Awaitable<void> Peers::watch(Upstream& peer) {

@@ -56,8 +56,11 @@ class Peers {
   void start();
 
   [[nodiscard]] Mark read_mark(const ClientRequest& request) const;
-  /// returns: the mark for a request that is forwarded there.
-  [[nodiscard]] std::string write_mark(const Upstream& peer, std::optional<std::uint32_t> class_id) const;
+  /// returns: the mark for a request that is forwarded there; with `message`, for one of the gateways' own alone: its path, and its body.
+  [[nodiscard]] std::string write_mark(const Upstream& peer, std::optional<std::uint32_t> class_id,
+                                       const std::string& message = {}) const;
+  /// returns: the number of the member that sent this one such a message; nothing: nobody whom it believes. cost: a MAC of the body.
+  [[nodiscard]] std::optional<std::size_t> sender(const ClientRequest& request) const;
 
   /// returns: the gateway that the request is to be forwarded to; null: it is served here.
   [[nodiscard]] const Upstream* owner(const Request& request, const Policy& policy);
@@ -69,6 +72,9 @@ class Peers {
   [[nodiscard]] std::string cookie_for(const ClientRequest& request) const;
   [[nodiscard]] const std::string& self() const noexcept { return config_.peers.self; }
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
+  /// shape: 0..size-1, in the configuration's order. What never changes of it.
+  [[nodiscard]] const Upstream& member(std::size_t number) const noexcept { return *members_[number]; }
+  [[nodiscard]] bool up(std::size_t number) const;
   [[nodiscard]] PeerCounters& counters() noexcept { return counters_; }
 
   void append_prometheus(std::string& out) const;
@@ -80,6 +86,7 @@ class Peers {
         examples::asio::io_context& prober);
   Awaitable<void> watch(Upstream& peer);
   Awaitable<Report> probe(const Upstream& peer);
+  [[nodiscard]] std::string_view believed(const ClientRequest& request) const;
   [[nodiscard]] std::string mac(std::string_view text) const;
   [[nodiscard]] std::string cookie_value(std::string_view name) const;
 

@@ -1,6 +1,7 @@
 /// What the gateway is told of its peers. Part of the configuration, see config.hpp.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,11 +16,13 @@ struct PeerConfig {
 };
 
 struct PeersConfig {
-  std::string self;                 ///< one of the members
-  std::vector<PeerConfig> members;  ///< the same in all of them, this one included; empty: there are no peers
-  std::string secret_env;           ///< variable with what all members know and nobody else
-  std::string secret_file;          ///< or a file with it
-  std::string cookie;               ///< name of the cookie that a front balancer pins by; empty: none is set
+  std::string self;                      ///< one of the members
+  std::vector<PeerConfig> members;       ///< the same in all of them, this one included; empty: there are no peers
+  std::string secret_env;                ///< variable with what all members know and nobody else
+  std::string secret_file;               ///< or a file with it
+  std::string cookie;                    ///< name of the cookie that a front balancer pins by; empty: none is set
+  std::chrono::milliseconds share{100};  ///< between messages to each other one of what is in flight here; 0: none
+  bool share_placements = false;         ///< and of which prompts were sent where, as hashes of their blocks
 
   [[nodiscard]] bool on() const noexcept { return !members.empty(); }
 };

@@ -14,6 +14,7 @@
 #include "gateway/engine_events.hpp"
 #include "gateway/engine_polls.hpp"
 #include "gateway/fleet.hpp"
+#include "gateway/peer_shares.hpp"
 #include "gateway/peers.hpp"
 #include "gateway/retry_budget.hpp"
 #include "gateway/upstream.hpp"
@@ -36,6 +37,7 @@ struct Shared {
   Accounting& books;
   const std::unique_ptr<ControlFeed>& control;  ///< null: there is none
   Peers* peers;                                 ///< null: there are none
+  PeerShares* shares;                           ///< null: the same
   std::atomic<bool>& stopping;
 
   /// returns: how bodies are to be read under the policy of now.

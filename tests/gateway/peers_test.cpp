@@ -4,6 +4,7 @@
 
 #include "gateway/books_rig.hpp"
 #include "gateway/peers.hpp"
+#include "gateway/ticket_guard.hpp"
 
 namespace warmroute::testing {
 namespace peers_tests {
@@ -22,6 +23,7 @@ Config peer_config(const std::vector<std::uint16_t>& servers, const std::vector<
   config.port = gates[self];
   config.peers.self = "g" + std::to_string(self);
   config.peers.secret_env = "WARMROUTE_TEST_SECRET";
+  config.peers.share = std::chrono::milliseconds(0);
   for (std::size_t i = 0; i < gates.size(); ++i)
     config.peers.members.push_back({"g" + std::to_string(i), "127.0.0.1", gates[i]});
   return config;
@@ -453,26 +455,218 @@ TEST(GatewayPeers, BookARequestOnceAndLimitItOnce) {
   EXPECT_EQ(refused, 3);
 }
 
+/// returns: what a request that nobody has seen would have to wait at replica r0, as that gateway sees it.
+std::int64_t wait_at(const Rig& rig) {
+  Request request;
+  request.prompt_bytes = 1'000;
+  return rig.it->router().peek(request, gateway::now()).expected_wait.value;
+}
+
+TEST(GatewayPeersTell, WhatTheyHaveInFlightAndTheOthersCountIt) {
+  std::atomic<bool> go{false};
+  FakeServer server([&](FakeCall& c) {
+    EXPECT_TRUE(eventually([&] { return go.load(); }));
+    c.answer(200, kUsageAnswer);
+  });
+  Gates gates({server.port()}, 3, [](Config& c, std::size_t) {
+    c.peers.share = std::chrono::milliseconds(10);
+    c.policy.algorithm = Algorithm::cost;
+    c.replicas[0].spec.rates.token_ps = 100'000'000'000;  // a prompt that keeps it busy for seconds
+  });
+  const auto told = [&](std::size_t at, const std::string& from) {
+    return gates.peer_metric(at, "loads_requests{peer=\"" + from + "\"}");
+  };
+  for (std::size_t at : {0u, 2u}) {
+    EXPECT_TRUE(eventually([&] { return told(at, "g1") == 0; })) << "it says so, too, that it has nothing";
+    EXPECT_EQ(wait_at(*gates.rigs[at]), 0);
+  }
+  std::thread client([&] {  // a mark, and it is served where it arrives
+    EXPECT_EQ(gates.chat(1, long_text(1), false, "X-Warmroute-Forwarded: 1\r\n").status, 200u);
+  });
+  for (std::size_t at : {0u, 2u}) {
+    EXPECT_TRUE(eventually([&] { return told(at, "g1") == 1 && wait_at(*gates.rigs[at]) > 0; })) << gates.page(at);
+    EXPECT_EQ(gates.rigs[at]->statistics().replicas[0].load.requests, 0) << "its own book is its own";
+  }
+  EXPECT_EQ(told(0, "g2"), 0);
+  go = true;
+  client.join();
+  for (std::size_t at : {0u, 2u})
+    EXPECT_TRUE(eventually([&] { return told(at, "g1") == 0 && wait_at(*gates.rigs[at]) == 0; }));
+  EXPECT_GT(gates.peer_metric(1, "loads_sent_total"), 0);
+  EXPECT_GT(gates.peer_metric(0, "loads_taken_total{peer=\"g1\"}"), 0);
+  EXPECT_GE(gates.peer_metric(0, "loads_age_seconds{peer=\"g1\"}"), 0);
+}
+
+/// A member that the test speaks for: g1 of two.
+struct Voice {
+  explicit Voice(const Config& config) : it(*gateway::Peers::open(config, 1, io)) {}
+  [[nodiscard]] std::string mark(const std::string& to, const std::string& message) const {
+    gateway::Upstream there;
+    there.name = to;
+    return "X-Warmroute-Forwarded: " + it->write_mark(there, {}, message) + "\r\n";
+  }
+  [[nodiscard]] Answer tell(const Rig& rig, const std::string& body) const {
+    return call(rig.port(), "POST", "/peers/loads", body, mark("g0", "/peers/loads " + body));
+  }
+
+  examples::asio::io_context io;
+  std::unique_ptr<gateway::Peers> it;
+};
+
+TEST(GatewayPeersTell, AndAreHeardOnlyIfTheyAreMembersAndMakeSense) {
+  FakeServer server(kPlain);
+  Config config = peer_config({server.port()}, {0, free_port()}, 0);
+  config.policy.algorithm = Algorithm::cost;
+  Rig rig(config);
+  const Voice voice(peer_config({server.port()}, {1, 2}, 1)), self(config);
+  const std::string good = "0 3 3 5000000000 300 0 r0\n";
+  const auto post = [&](const std::string& body, const std::string& heads) {
+    return call(rig.port(), "POST", "/peers/loads", body, heads).status;
+  };
+  EXPECT_EQ(post(good, ""), 403u);
+  EXPECT_EQ(post(good, "X-Warmroute-Forwarded: 1\r\n"), 403u);
+  EXPECT_EQ(post(good, voice.mark("g0", "")), 403u) << "of a forwarded request";
+  EXPECT_EQ(post(good, voice.mark("g0", "/peers/loads 0 4 3 5000000000 300 0 r0\n")), 403u) << "of another message";
+  EXPECT_EQ(post(good, voice.mark("g0", "/peers/placements " + good)), 403u) << "of another path";
+  EXPECT_EQ(post(good, voice.mark("g2", "/peers/loads " + good)), 403u) << "for somebody else";
+  EXPECT_EQ(post(good, self.mark("g0", "/peers/loads " + good)), 403u) << "from oneself";
+  for (const std::string nonsense : {"hello", "1 2 3\n", "0 1 1 1 1 1 r0", "0 -1 1 1 1 1 r0\n", "\n"})
+    EXPECT_EQ(voice.tell(rig, nonsense).status, 400u) << nonsense;
+  const std::string placement = "0 1 xyz r0\n";
+  EXPECT_EQ(call(rig.port(), "POST", "/peers/placements", placement, voice.mark("g0", "/peers/placements " + placement))
+                .status,
+            400u);
+  EXPECT_EQ(voice.tell(rig, std::string(300 * 1024, 'x')).status, 413u);
+  EXPECT_EQ(call(rig.port(), "GET", "/peers/loads").status, 405u);
+  const auto refused = [&](const std::string& cause) {
+    return metric_of(rig.port(), "gateway_peer_loads_refused_total{cause=\"" + cause + "\"}");
+  };
+  EXPECT_EQ(refused("stranger"), 7);
+  EXPECT_EQ(refused("malformed"), 6);
+  EXPECT_EQ(refused("too_large"), 1);
+  EXPECT_EQ(wait_at(rig), 0) << "nothing of it is believed";
+  EXPECT_EQ(rig.chat(long_text(1), false).status, 200u);
+  EXPECT_EQ(
+      call(rig.port(), "POST", "/v1/chat/completions", chat_body("hi", false), voice.mark("g0", "/peers/loads " + good))
+          .status,
+      200u);
+  EXPECT_EQ(metric_of(rig.port(), "gateway_peer_marks_refused_total"), 1) << "a message's mark is none for a request";
+  EXPECT_EQ(server.calls.load(), 2) << "no model server sees a message of the gateways";
+}
+
+TEST(GatewayPeersTell, AndAreForgottenWhenTheyFallSilent) {
+  FakeServer server(kPlain);
+  Config config = peer_config({server.port()}, {0, free_port()}, 0);
+  config.policy.algorithm = Algorithm::cost;
+  config.policy.signals_max_age = milliseconds(300);
+  Rig rig(config);
+  const Voice voice(peer_config({server.port()}, {1, 2}, 1));
+  // Anything that the replica has not: passed over, and nothing else with it.
+  const std::string loads = "0 3 3 5000000000 300 0 r0\n7 1 0 0 1 0 no such\n0 0 0 0 0 0 r0\n";
+  const auto requests = [&] { return metric_of(rig.port(), "gateway_peer_loads_requests{peer=\"g1\"}"); };
+  bool counted = false;
+  EXPECT_TRUE(eventually([&] {  // on a machine that stalls, one message may be old before it is looked at
+    EXPECT_EQ(voice.tell(rig, loads).status, 200u);
+    return counted = wait_at(rig) > 0;
+  }));
+  EXPECT_TRUE(eventually([&] { return wait_at(rig) == 0 && requests() == 0; }));
+  EXPECT_GT(metric_of(rig.port(), "gateway_peer_loads_age_seconds{peer=\"g1\"}"), 0.2);
+  EXPECT_GE(metric_of(rig.port(), "gateway_peer_loads_taken_total{peer=\"g1\"}"), 1);
+}
+
+TEST(GatewayPeersTell, WhichPromptsWentWhereAndTheOthersBelieveThemThere) {
+  FakeServer one(kPlain), two(kPlain);
+  Gates gates({one.port(), two.port()}, 2, [](Config& c, std::size_t) {
+    c.peers.share = std::chrono::milliseconds(10);
+    c.peers.share_placements = true;
+    c.policy.algorithm = Algorithm::cost;
+  });
+  const auto cached_at = [&](std::size_t at) {
+    return call(gates.ports[at], "POST", "/explain?api=chat", chat_body(long_text(1), false),
+                "Accept: application/json\r\n")
+               .body.find("\"best_cached_tokens\":0,") == std::string::npos;
+  };
+  EXPECT_FALSE(cached_at(0) || cached_at(1));
+  EXPECT_EQ(gates.chat(1, long_text(1), false, "X-Warmroute-Forwarded: 1\r\n").status, 200u);
+  EXPECT_TRUE(eventually([&] { return gates.peer_metric(0, "placements_taken_total") == 1 && cached_at(0); }))
+      << gates.page(0);
+  EXPECT_EQ(gates.peer_metric(1, "placements_sent_total"), 1);
+  EXPECT_EQ(gates.peer_metric(1, "placements_dropped_total"), 0);
+  EXPECT_EQ(gates.peer_metric(0, "placements_unknown_total"), 0);
+  EXPECT_EQ(gates.peer_metric(1, "placements_taken_total"), 0);
+}
+
+TEST(GatewayPeersTell, PlacementsAsLinesOfText) {
+  const gateway::Placement placement{"with a blank", 7, BlockKind::text, {BlockHash{1}, BlockHash{0xFEDCBA9876543210}}};
+  std::string text;
+  gateway::append_placement(placement, text);
+  EXPECT_EQ(text, "7 1 0000000000000001fedcba9876543210 with a blank\n");
+  const auto read = gateway::read_placements(text + text);
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->size(), 2u);
+  EXPECT_EQ(read->back().replica, placement.replica);
+  EXPECT_EQ(read->back().dp_rank, 7u);
+  EXPECT_EQ(read->back().kind, BlockKind::text);
+  EXPECT_EQ(read->back().blocks, placement.blocks);
+  EXPECT_TRUE(gateway::read_placements("")->empty());
+  for (const std::string bad : {"x", "7 1 0000000000000001 r", "7 1 0000000000000001\n", "7 2 0000000000000001 r\n",
+                                "7 1 000000000000001 r\n", "7 1  r\n", "-7 1 0000000000000001 r\n", "\n"}) {
+    const auto refused = gateway::read_placements(text + bad);
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_EQ(refused.error().offset, text.size()) << bad;
+  }
+}
+
+TEST(GatewayPeersTell, TheOthersThoughOneOfThemHangs) {
+  std::atomic<bool> over{false};
+  std::atomic<int> hangs{0};
+  FakeServer server(kPlain);
+  FakeServer slow([&](FakeCall& c) {
+    hangs += 1;
+    EXPECT_TRUE(eventually([&] { return over.load(); }));
+    c.answer(200, "");
+  });
+  slow.set_health("{\"replicas_up\":1,\"gateway\":\"g1\"}");
+  auto ports = free_ports(3);
+  ports[1] = slow.port();
+  std::vector<std::unique_ptr<Rig>> rigs(3);
+  for (std::size_t i : {0u, 2u}) {
+    Config config = peer_config({server.port()}, ports, i);
+    config.peers.share = std::chrono::milliseconds(10);
+    config.connect_timeout = std::chrono::seconds(30);
+    rigs[i] = std::make_unique<Rig>(config);
+  }
+  EXPECT_TRUE(eventually([&] { return hangs.load() == 2; }));
+  const auto taken = [&] { return metric_of(ports[2], "gateway_peer_loads_taken_total{peer=\"g0\"}"); };
+  const double before = taken();
+  EXPECT_TRUE(eventually([&] { return taken() >= before + 10; }));
+  EXPECT_EQ(hangs.load(), 2) << "nothing is sent to it meanwhile";
+  over = true;
+}
+
 TEST(GatewayPeersConfig, IsASectionOrFlags) {
   Config file;
   const auto faults = gateway::read_config_json(
-      R"({"gateways": {"self": "a", "members": {"a": "h:1", "b": "[::1]:2"}, "secret_file": "f", "cookie": "c"}})",
+      R"({"gateways": {"self": "a", "members": {"a": "h:1", "b": "[::1]:2"}, "secret_file": "f", "cookie": "c", "share_ms": 40,
+                       "share_placements": true}})",
       file);
   EXPECT_TRUE(faults.empty()) << faults.front();
   ASSERT_EQ(file.peers.members.size(), 2u);
   EXPECT_EQ(file.peers.members[1].host, "::1");
   EXPECT_EQ(file.peers.members[1].port, 2);
+  EXPECT_EQ(file.peers.share.count(), 40);
+  EXPECT_TRUE(file.peers.share_placements);
   EXPECT_EQ(file.peers.self + file.peers.secret_file + file.peers.cookie, "afc");
   const auto flags = gateway::read_config({"--replica", "r=h:1", "--gateway", "a=h:1", "--gateway=b=h:2",
                                            "--gateway-self", "b", "--gateway-secret-file", "f"});
   ASSERT_TRUE(flags) << flags.error().message;
   EXPECT_EQ(flags->peers.self, "b");
-  const auto refused =
-      gateway::read_config({"--replica", "r=h:1", "--gateway", "a=h:1", "--gateway", "b c=h:2", "--gateway", "d",
-                            "--gateway-self", "z", "--gateway-cookie", "a b", "--gateway-secret-env", "NO_SUCH_VAR"});
+  const auto refused = gateway::read_config({"--replica", "r=h:1", "--gateway", "a=h:1", "--gateway", "b c=h:2",
+                                             "--gateway", "d", "--gateway-self", "z", "--gateway-cookie", "a b",
+                                             "--gateway-secret-env", "NO_SUCH_VAR", "--gateway-share-ms", "-1"});
   ASSERT_FALSE(refused);
-  for (const char* part :
-       {"letters, digits", "'d' is not NAME", "self must be one", "no variable 'NO_SUCH_VAR'", "a cookie's name"})
+  for (const char* part : {"letters, digits", "'d' is not NAME", "self must be one", "no variable 'NO_SUCH_VAR'",
+                           "a cookie's name", "'-1' is no number"})
     EXPECT_NE(refused.error().message.find(part), std::string::npos) << part << " in " << refused.error().message;
   EXPECT_EQ(gateway::read_config_json(R"({"gateways": {"members": {"a": 1}, "colour": "red"}})", file).size(), 2u);
   EXPECT_EQ(gateway::read_config_json(R"({"gateways": ["a"]})", file).size(), 1u);
