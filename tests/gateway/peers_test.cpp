@@ -3,6 +3,7 @@
 #include <set>
 
 #include "gateway/books_rig.hpp"
+#include "gateway/peer_shares.hpp"
 #include "gateway/peers.hpp"
 #include "gateway/ticket_guard.hpp"
 
