@@ -138,6 +138,8 @@ TEST(GatewayMetrics, GoFromTheServersPagesIntoTheRouter) {
            contains(page, "warmroute_gateway_poll_age_seconds" + good) &&
            !contains(page, "warmroute_gateway_poll_age_seconds" + bad);
   })) << call(rig.port(), "GET", "/metrics").body;
+  // Down until it was asked, too: the second page may be still to come.
+  EXPECT_TRUE(eventually([&] { return contains(call(rig.port(), "GET", "/replicas").body, "HTTP status 500"); }));
   const std::string replicas = call(rig.port(), "GET", "/replicas").body;
   EXPECT_TRUE(contains(replicas, "\"engine\":\"vllm\",\"last_error\":\"\",\"up\":1,")) << replicas;
   EXPECT_TRUE(contains(replicas, "\"last_error\":\"HTTP status 500")) << replicas;
