@@ -57,6 +57,19 @@ class RunningMean {
   std::int64_t prior_weight_;
 };
 
+/// The mean of what was added of late: the last 32 or so. threads: any, lock-free.
+class RecentWait {
+ public:
+  void add(std::int64_t ns) noexcept {
+    std::int64_t mean = ns_.load(std::memory_order_relaxed);
+    while (!ns_.compare_exchange_weak(mean, mean + (ns - mean) / 32, std::memory_order_relaxed)) {}
+  }
+  [[nodiscard]] std::int64_t ns() const noexcept { return ns_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::int64_t> ns_{0};
+};
+
 /// Identity of how blocks are hashed: blocks of another rule never match.
 inline std::uint64_t hash_rule_of(const Policy& policy) noexcept {
   return mix(policy.hash_seed ^ mix(policy.block_size));
@@ -130,6 +143,7 @@ struct PoolState {
   RunningMean output_tokens{256'000, 16};
   RunningMean input_tokens{0, 0};  // of the requests routed, thousandths
   RunningMean prefill_ns{0, 0};    // of their uncached tokens, ns
+  RecentWait waits;                // expected, of the requests routed
   RunningMean bytes_per_token_milli{4'000'000,
                                     16};  // thousandths of thousandths: 4 bytes per token until told otherwise
   alignas(kCacheLine) std::atomic<std::uint64_t> turn{0};  // of round robin

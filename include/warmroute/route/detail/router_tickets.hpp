@@ -42,6 +42,7 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
   constexpr auto relaxed = std::memory_order_relaxed;
   book_prompt(p, slot, now);
   if (d.is_pair()) book_decode(p, slot, d);
+  pool.waits.add(d.expected_wait.value);
   in_flight_.fetch_add(1, relaxed);
   pool.turn.fetch_add(1, relaxed);
   slot.shared_tokens = 0;

@@ -19,6 +19,12 @@
 
 namespace warmroute::detail {
 
+// Where even the replicas that are chosen let prompts wait for seconds, the fleet has more to do than it can: then what is computed again costs
+// everybody, and gamma rises with the wait, twice as high at kStallWait.
+inline constexpr std::int64_t kStallWait = 2'000'000'000;
+inline constexpr std::int64_t kMostStallWait = 14'000'000'000;
+inline constexpr std::int64_t kMostGamma = 100'000;  // thousandths, as the policy's: no product overflows
+
 /// One request, made ready for scoring.
 struct Prepared {
   const Topology* topology = nullptr;
@@ -29,6 +35,7 @@ struct Prepared {
   std::int64_t input_tokens = 0;
   std::uint32_t most_blocks = 0;  // the last token is always computed: more blocks than these are never a hit
   CostRequest cost;
+  CostWeights weights;        // the policy's, gamma raised where prompts wait for long
   std::uint64_t session = 0;  // key, 0 = none
   ReplicaId session_replica;
   std::uint64_t draw = 0;  // breaks exact ties
@@ -198,6 +205,9 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
   if (pool->any_slots) look_into_slots(p, scratch, guard);
   prepare_shared(p, scratch);
   prepare_prior(p, topology.policy.routers > 1 ? scratch.match.best() : 0);
+  p.weights = topology.weights;
+  p.weights.gamma = std::min(
+      kMostGamma, p.weights.gamma + p.weights.gamma * std::min(pool->state->waits.ns(), kMostStallWait) / kStallWait);
   const std::int64_t expected = pool->state->output_tokens.milli() / 1'000;
   p.cost.input_tokens = p.input_tokens;
   p.cost.output_tokens = r.max_output_tokens >= 0 ? std::min(expected, r.max_output_tokens) : expected;
@@ -215,10 +225,10 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
     scratch.whole_prefill_ns[k] = whole;
     CostReplica cold;  // holds nothing by itself
     cold.cached_tokens = cold.shared_tokens = one_request.cached_tokens = p.tokens_of(scratch.store_blocks);
-    const CostTerms idle = cost_of(topology.weights, p.cost, rates, whole, cold);
+    const CostTerms idle = cost_of(p.weights, p.cost, rates, whole, cold);
     const std::int64_t rounding = p.apart ? 2 : 0;  // of miss and rebate, where they are multiplied
     scratch.cold[k] = {idle.miss - idle.rebate + idle.transfer - rounding,
-                       cost_of(topology.weights, p.cost, rates, whole, one_request).stall, idle.decode};
+                       cost_of(p.weights, p.cost, rates, whole, one_request).stall, idle.decode};
   }
   p.session = session_key(r.session, r.tenant, pool->name);
   p.session_replica = sessions.find(p.session, now, topology.policy.session_ttl);
@@ -276,7 +286,7 @@ inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const
 }
 inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Candidate& c,
                             const CostReplica& reading) noexcept {
-  return cost_of(p.topology->weights, p.cost, scratch.rates[c.hardware], scratch.whole_prefill_ns[c.hardware], reading);
+  return cost_of(p.weights, p.cost, scratch.rates[c.hardware], scratch.whole_prefill_ns[c.hardware], reading);
 }
 inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
   return cost_terms(p, scratch, c, cost_replica(p, scratch, c));
