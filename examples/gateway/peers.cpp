@@ -5,7 +5,6 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
-#include <bit>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -177,13 +176,9 @@ bool has_key(const Request& request) {
   return !request.session.empty() || !request.blocks.empty() || !request.token_ids.empty();
 }
 
-/// A conversation that is shorter than the key is deep grows with each turn, and all of it is its key: with a power of two of its blocks
-/// it moves at six of its turns at most (to 1,024 tokens), not at each.
-Request steady(Request request, const Policy& policy) {
-  request.tenant = {};  // whose key it is, the gateway that forwards does not know
-  const std::size_t per_block = request.block_kind == BlockKind::tokens ? policy.block_size : kTextBlockBytes / 4;
-  const std::size_t wanted = static_cast<std::size_t>(policy.ring_key_tokens) / per_block;
-  if (request.blocks.size() < wanted) request.blocks = request.blocks.first(std::bit_floor(request.blocks.size()));
+/// Whose key it is, the gateway that forwards does not know.
+Request of_nobody(Request request) {
+  request.tenant = {};
   return request;
 }
 
@@ -191,7 +186,7 @@ Request steady(Request request, const Policy& policy) {
 
 const Upstream* Peers::owner(const Request& request, const Policy& policy) {
   if (!has_key(request)) return nullptr;
-  const std::uint64_t key = ring_.key(steady(request, policy), policy);
+  const std::uint64_t key = ring_.key(of_nobody(request), policy);
   const auto owner = ring_.owner(key, false);
   if (down_.load(std::memory_order_relaxed) != 0 && whole_.owner(key, false).index != owner.index)
     counters_.rehomed.fetch_add(1, std::memory_order_relaxed);
@@ -203,7 +198,7 @@ void Peers::received(const Mark& mark, const Request& request, const Policy& pol
   which.fetch_add(1, std::memory_order_relaxed);
   if (!request.tenant.empty() && policy.isolation != Isolation::none)
     return;  // its blocks are others than they were there
-  if (mark.believed && has_key(request) && !ring_.owner(ring_.key(steady(request, policy), policy), false).local)
+  if (mark.believed && has_key(request) && !ring_.owner(ring_.key(of_nobody(request), policy), false).local)
     counters_.loops_refused.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,25 @@ TEST(GatewayRing, TurnsOfOneConversationHaveOneKeyAndTenantsAreApart) {
   Request tenant = request(turn);
   tenant.tenant = "t";
   EXPECT_NE(ring->key(tenant, Policy{}), ring->key(request(turn), Policy{}));
+}
+
+TEST(GatewayRing, AShortConversationThatGrowsMovesAFewTimesOnly) {
+  const auto ring = GatewayRing::build(kNames, "gw-0");
+  const auto tokens = prompt(1, 1'100);
+  const std::vector<BlockHash> blocks(68, BlockHash{7});
+  int of_tokens = 0, of_blocks = 0;
+  for (std::size_t n = 64; n < 1'100; n += 16) {
+    Request before, after;
+    before.token_ids = std::span(tokens).first(n - 16);
+    after.token_ids = std::span(tokens).first(n);
+    of_tokens += ring->key(before, Policy{}) != ring->key(after, Policy{});
+    before = after = Request{};
+    before.blocks = std::span(blocks).first(n / 16 - 1);
+    after.blocks = std::span(blocks).first(n / 16);
+    of_blocks += ring->key(before, Policy{}) != ring->key(after, Policy{});
+  }
+  EXPECT_EQ(of_tokens, 5) << "at 64, 128, 256, 512 and 1,024 tokens";
+  EXPECT_EQ(of_blocks, 5);
 }
 
 TEST(GatewayRing, ShortAndEmptyPromptsHaveKeysToo) {

@@ -46,7 +46,8 @@ enum class TargetChoice : std::uint8_t {
 struct ModelEntry {
   std::string name;  ///< as clients ask for it; "" stands for every name without an entry of its own
   std::vector<ModelTarget> targets{};
-  std::vector<ModelTarget> fallbacks{};  ///< tried in this order when no target takes it
+  /// Tried in this order when no target takes it. With Policy::route_when_all_down a pool that is down takes it: turn that off for these.
+  std::vector<ModelTarget> fallbacks{};
   TargetChoice choice = TargetChoice::weight;
 };
 
