@@ -220,7 +220,7 @@ TEST(BadBodiesSayWhereAndTouchNothing) {
     CHECK(err.offset <= strlen(cases[i].json));
     if (cases[i].offset != UINT64_MAX - 1) CHECK_EQ(err.offset, cases[i].offset);
   }
-  CHECK_STATUS(wr_body_parser_parse(parser, 5, text(kChat), NULL, &body, NULL), WR_STATUS_OUT_OF_RANGE);
+  CHECK_STATUS(wr_body_parser_parse(parser, 7, text(kChat), NULL, &body, NULL), WR_STATUS_OUT_OF_RANGE);
   CHECK_STATUS(wr_body_parser_parse(parser, 256, text(kChat), NULL, &body, NULL), WR_STATUS_OUT_OF_RANGE);
   CHECK_STATUS(wr_body_parser_parse(NULL, 0, text(kChat), NULL, &body, NULL), WR_STATUS_INVALID_ARGUMENT);
   CHECK_STATUS(wr_body_parser_parse(parser, 0, bad_text(), NULL, &body, NULL), WR_STATUS_INVALID_ARGUMENT);
@@ -324,7 +324,7 @@ TEST(TheCanonicalPromptIsWhatBlocksAreCutFrom) {
   CHECK_EQ(size, sizeof prompt - 1); /* bytes, no NUL */
   CHECK(memcmp(got, prompt, size) == 0);
   free(got);
-  CHECK_STATUS(wr_canonical_prompt(5, text(kChat), NULL, NULL, 0, &needed, NULL), WR_STATUS_OUT_OF_RANGE);
+  CHECK_STATUS(wr_canonical_prompt(7, text(kChat), NULL, NULL, 0, &needed, NULL), WR_STATUS_OUT_OF_RANGE);
   CHECK_STATUS(wr_canonical_prompt(0, bad_text(), NULL, NULL, 0, &needed, NULL), WR_STATUS_INVALID_ARGUMENT);
   CHECK_STATUS(wr_canonical_prompt(0, text("{"), NULL, NULL, 0, &needed, NULL), WR_STATUS_INVALID_JSON);
   CHECK_STATUS(wr_canonical_prompt(0, text(kChat), NULL, NULL, 0, NULL, NULL), WR_STATUS_INVALID_ARGUMENT);
