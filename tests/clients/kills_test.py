@@ -128,7 +128,7 @@ class Journal:
 
 def tear(journal: Journal, chance: random.Random) -> str:
     """What a write that was not whole leaves behind. Returns which kind."""
-    segments = [path for path in journal.folder.iterdir() if path.is_file()]
+    segments = [path for path in journal.folder.iterdir() if path.is_file() and not path.name.startswith("cursor")]
     kind = chance.choice(["none", "garbage", "part", "cut"])
     segment = max(segments, key=lambda path: path.stat().st_mtime_ns, default=None)
     if segment is None or segment.stat().st_size <= 300 or kind == "none":
