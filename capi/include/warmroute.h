@@ -1266,7 +1266,8 @@ WR_API void wr_gateway_ring_set_up(wr_gateway_ring* ring, uint32_t gateway, uint
 
 /** Text result: what this router has in flight, for the routers of its peers: a line for each replica with requests, by its name. It is of no
     prompt and no client, some 50 bytes a line, empty when nothing is in flight; it may have grown since it was asked for its size: retry on
-    capacity. Send it whole, each 20 to 100 ms: a message that is lost is made good by the next. errors: capacity. threads: any. since: 0.2.0 */
+    capacity. Send it whole, each 20 to 100 ms, without the NUL (needed - 1 bytes): a message that is lost is made good by the next.
+    errors: capacity. threads: any. since: 0.2.0 */
 WR_API wr_status wr_router_loads(const wr_router* router, int64_t now_ns, char* buf, size_t cap, size_t* needed,
                                  wr_error* err);
 /** Such a text of peer number `peer` (below 1024; its number in the gateway ring, not this router's own), in place of what it said before: counted

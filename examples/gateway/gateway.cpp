@@ -132,6 +132,13 @@ Status Gateway::Impl::open() {
     if (auto open = listen(admin_acceptor, config.address, static_cast<std::uint16_t>(config.admin_port)); !open)
       return open;
   }
+  for (const auto& replica : config.replicas) {
+    if (replica.spec.role == Role::prefill && policy.disaggregate == Disaggregate::never)
+      std::fprintf(
+          stderr,
+          "warning: replica %s has the role prefill and will get nothing: policy \"disaggregate\" is \"never\"\n",
+          replica.spec.name.c_str());
+  }
   const Shared shared{config,  router,      models ? &*models : nullptr,
                       fleet,   counters,    retries,
                       events,  polls,       *books,

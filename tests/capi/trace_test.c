@@ -1,5 +1,8 @@
 /* 12 Traces: the reader and writer of traces, routers that record, their log and its replay. */
+#define _POSIX_C_SOURCE 200809L
 #include "helpers.h"
+
+#include <unistd.h>
 
 enum { kSecond = 1000000000 };
 
@@ -262,7 +265,12 @@ TEST(TracesRefuseWhatTheyCannotTake) {
 
 /* ---- Routers that record */
 
-static const char kLog[] = "capi_trace_test.decisions";
+static const char* log_name(void) { /* tests of this program may run at the same time */
+  static char name[64];
+  if (name[0] == 0) snprintf(name, sizeof name, "capi_trace_test.%ld.decisions", (long)getpid());
+  return name;
+}
+#define kLog log_name()
 enum { kRequests = 60 };
 
 /* Requests of a few prompts that grow, on two replicas, one of which has engine events of its own; through wr_models, too. */

@@ -270,9 +270,31 @@ TEST_F(Pairs, GiveWayToOneReplicaWhenAPoolIsGoneAndSayWhy) {
   whole = router.peek(tokens(prompt), now);
   EXPECT_EQ(whole.split, Split::no_decode);
   EXPECT_EQ(whole.replica, u);
+}
+
+TEST_F(Pairs, GiveWayToThePrefillReplicaWhenNobodyIsUpWhoDecodes) {
+  const ReplicaId p = add("p", Role::prefill);
+  const ReplicaId d = add("d", Role::decode);
+  always();
+  ASSERT_TRUE(router.set_health(d, Health::down, "gone", tick()));
+  const Decision whole = router.route(tokens(prompt), now);
+  EXPECT_EQ(whole.replica, p);
+  EXPECT_EQ(whole.split, Split::no_decode);
+  EXPECT_FALSE(whole.is_pair());
+  ASSERT_TRUE(router.set_health(d, Health::up, "", tick()));
+  const Decision pair = router.route(tokens(prompt), now);
+  EXPECT_TRUE(pair.is_pair());
+  EXPECT_TRUE(router.finish(whole.ticket, {}, tick()));
+  EXPECT_TRUE(router.finish(pair.ticket, {}, tick()));
   ASSERT_TRUE(router.remove_replica(d, tick()));
-  ASSERT_TRUE(router.remove_replica(u, tick()));
+  EXPECT_EQ(router.peek(tokens(prompt), now).replica, p);
+  ASSERT_TRUE(router.set_health(p, Health::down, "gone", tick()));
   EXPECT_EQ(router.peek(tokens(prompt), now).verdict, Verdict::no_replica);
+  ASSERT_TRUE(router.set_health(p, Health::up, "", tick()));
+  policy.disaggregate = Disaggregate::never;
+  use();
+  EXPECT_EQ(router.peek(tokens(prompt), now).verdict, Verdict::no_replica)
+      << "policy wants no pairs: it has nothing to do";
 }
 
 TEST_F(Pairs, AreFormedOfRanksOfOneEngine) {

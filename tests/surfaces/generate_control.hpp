@@ -26,7 +26,8 @@ class ControlGenerator {
     const std::size_t kind = below(10);
     if (kind < 3) snapshot(now, wall);
     else if (kind == 3) std::printf("confirm %" PRId64 " %" PRId64 "\n", now, wall);
-    else if (kind == 4 && below(8) == 0) std::printf("revoke k%zu %zu\n", below(kKeys), static_cast<std::size_t>(here_));
+    else if (kind == 4 && below(8) == 0)
+      std::printf("revoke k%zu %zu\n", below(kKeys), static_cast<std::size_t>(here_));
     else if (kind < 7) std::printf("priced %s\n", below(2) == 0 ? "m-test" : "fast");
     else std::printf("holder %s %" PRId64 " %" PRId64 "\n", key(below(kKeys)).c_str(), now, wall);
   }

@@ -110,8 +110,15 @@ inline void add_prefillers(PoolView& pool, const Policy& policy, const std::vect
 inline void add_candidates(PoolView& pool, const Policy& policy, const std::vector<ReplicaRow>& rows,
                            const ReplicaTable& table) {
   pool.by_slot.assign(table.max_replicas(), ~std::uint32_t{0});
+  // While nobody is up who decodes, those who prefill for others serve whole requests.
+  const bool alone =
+      policy.disaggregate != Disaggregate::never && policy.algorithm == Algorithm::cost &&
+      std::none_of(rows.begin(), rows.end(), [&](const ReplicaRow& row) {
+        return row.spec.pool == pool.name && row.spec.role != Role::prefill && row.spec.health == Health::up;
+      });
   for (const ReplicaRow& row : rows) {
-    if (row.spec.pool != pool.name || row.spec.role == Role::prefill) continue;
+    if (row.spec.pool != pool.name) continue;
+    if (row.spec.role == Role::prefill && !(alone && row.spec.health == Health::up)) continue;
     pool.by_slot[row.id.slot] = static_cast<std::uint32_t>(pool.candidates.size());
     auto kind = std::find(pool.hardware.begin(), pool.hardware.end(), row.spec.rates);
     if (kind == pool.hardware.end()) kind = pool.hardware.insert(kind, row.spec.rates);
