@@ -123,7 +123,8 @@ void setup_parser_gc(PyHeapTypeObject* heap) {
 }
 
 constexpr const char* kParserDoc =
-    "Reads bodies of OpenAI chat, completions, responses, embeddings, of Anthropic messages, Gemini and Bedrock Converse. Thread-safe.\n\n"
+    "Reads bodies of OpenAI chat, completions, responses, embeddings, of Anthropic messages, Gemini and Bedrock "
+    "Converse. Thread-safe.\n\n"
     "tokenizer: called with the canonical prompt (bytes), gives token ids (a uint32 array, or any sequence of ints, "
     "slower);\n"
     "None: blocks are of text, unless the body has ids. block_size, hash_seed, isolation: as the router's policy has "

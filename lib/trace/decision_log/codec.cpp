@@ -189,9 +189,6 @@ void put_call(std::string& out, const DecisionRecord& r) {
       put(out, r.count);
       break;
     case DecisionCall::restore_learned:
-      put_text(out, r.text);
-      put(out, r.count);
-      break;
     case DecisionCall::peer_loads:
       put_text(out, r.text);
       put(out, r.count);
@@ -259,9 +256,6 @@ void read_call(Source& in, DecisionRecord& r) {
       r.count = in.number();
       break;
     case DecisionCall::restore_learned:
-      in.text(r.text);
-      r.count = in.number();
-      break;
     case DecisionCall::peer_loads:
       in.text(r.text);
       r.count = in.number();
