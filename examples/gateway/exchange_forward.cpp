@@ -54,7 +54,9 @@ UpstreamRequest Exchange::request_for(const Choice& choice) {
   std::string_view body = body_;
   if (renamed && target_.body && target_.model.empty()) body = own_body_ = with_model(body_, choice.model);
   const bool parted = worker_.shared.router.policy().disaggregate != Disaggregate::never;
-  if (!kv_parameters_.empty() || (parted && body.find(kTransferMember) != std::string_view::npos))
+  // A name of ASCII letters can be spelled otherwise by escapes of code points alone.
+  const auto names = [&](std::string_view text) { return body.find(text) != std::string_view::npos; };
+  if (!kv_parameters_.empty() || (parted && (names(kTransferMember) || names("\\u"))))
     body = own_body_ = decode_body(body, kv_parameters_);
   UpstreamWay way;
   way.external = upstream.external;

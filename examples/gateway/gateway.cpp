@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -19,6 +20,7 @@
 namespace warmroute::gateway {
 
 namespace asio = examples::asio;
+namespace http = examples::http;
 using examples::error_code;
 using examples::into;
 using examples::tcp;
@@ -208,7 +210,13 @@ Awaitable<void> Gateway::Impl::serve(Worker& worker, std::shared_ptr<Client> cli
     const auto request =
         co_await client->read(config.client_timeout, static_cast<std::uint64_t>(config.max_body_bytes));
     if (!request) break;
-    keep = co_await answer(worker, *client, *request, serves_clients, serves_admin);
+    try {
+      keep = co_await answer(worker, *client, *request, serves_clients, serves_admin);
+    } catch (const std::exception& e) {  // no memory, say: this client loses its connection, nobody else loses anything
+      std::fprintf(stderr, "error: a request ended by an exception: %s\n", e.what());
+      client->end_exchange();
+      keep = false;
+    }
   }
   worker.clients.erase(client.get());
   client->close();
@@ -219,7 +227,9 @@ Awaitable<bool> Gateway::Impl::answer(Worker& worker, Client& client, const Clie
                                       bool serves_admin) {
   const auto target = view(request.target());
   const bool own = is_admin_path(target) || (shares && PeerShares::is_path(target));
-  if (serves_clients && !own) {
+  // What these ask for is not a proxy's to pass on: the one would show what other hops added, the other opens tunnels.
+  const bool unserved = request.method() == http::verb::trace || request.method() == http::verb::connect;
+  if (serves_clients && !own && !unserved) {
     Exchange exchange(worker, client, request);
     co_await exchange.run();
     co_return client.end_exchange();
@@ -236,7 +246,10 @@ Awaitable<bool> Gateway::Impl::answer(Worker& worker, Client& client, const Clie
   answer.status = 404;
   const bool private_page =
       target.substr(0, 7) == "/admin/" || target.substr(0, 6) == "/usage" || target.substr(0, 9) == "/gateways";
-  if (may && strangers && private_page) {
+  if (unserved) {
+    answer = {405, "application/json",
+              "{\"error\":{\"message\":\"TRACE and CONNECT are not served\",\"code\":\"method_not_allowed\"}}\n"};
+  } else if (may && strangers && private_page) {
     answer = {403, "application/json",
               "{\"error\":{\"message\":\"set admin_port to reach this\",\"code\":\"not_permitted\"}}\n"};
   } else if (may) {

@@ -14,7 +14,8 @@ bool Workload::closed_loop() const noexcept {
 
 Workload open_loop(std::vector<TraceRecord> records, std::int64_t block_tokens) {
   spread_arrivals(records);
-  if (block_tokens <= 0) block_tokens = records.empty() ? kMooncakeBlockTokens : records.front().block_tokens;
+  if (block_tokens <= 0 && !records.empty()) block_tokens = records.front().block_tokens;
+  if (block_tokens <= 0) block_tokens = kMooncakeBlockTokens;
   Workload workload;
   workload.block_tokens = block_tokens;
   absl::flat_hash_map<std::uint64_t, std::uint64_t> dense;
@@ -58,6 +59,7 @@ Workload hot_prefix(const HotPrefixOptions& options) {
   Workload workload;
   workload.name = "hot prefix";
   workload.block_tokens = options.block_tokens;
+  if (options.block_tokens < 1 || options.system_tokens < 0) return workload;  // which simulate refuses
   SplitMix64 random{options.seed};
   const std::int64_t system_blocks = options.system_tokens / options.block_tokens;
   auto next_id = static_cast<std::uint64_t>(system_blocks);

@@ -20,6 +20,20 @@ TEST(GatewayFaults, AResetBeforeAnyAnswerIsRetriedElsewhere) {
   EXPECT_BOOKS_EMPTY(rig);
 }
 
+TEST(GatewayFaults, TraceAndConnectAreRefusedAndTheConnectionGoesOn) {
+  FakeServer good(kWell);
+  Rig rig(config_for({good.port()}));
+  TestClient client(rig.port());
+  for (const char* method : {"TRACE", "CONNECT"}) {
+    client.send(method, "/v1/chat/completions", "{}");
+    EXPECT_EQ(client.receive().status, 405u) << method;
+  }
+  client.send("POST", "/v1/chat/completions", chat_body("x"));
+  EXPECT_EQ(client.receive().status, 200u);
+  EXPECT_EQ(good.calls.load(), 1);
+  EXPECT_BOOKS_EMPTY(rig);
+}
+
 TEST(GatewayFaults, AResetBehindTheHeadIsRetriedWhileNoBodyWasPassedOn) {
   FakeServer bad([](FakeCall& c) {
     c.begin_stream();

@@ -76,6 +76,20 @@ TEST(GatewayPairs, PrefillOnOneServerAndDecodeOnAnother) {
   EXPECT_EQ(pair.rig->statistics().reported_cached_tokens, 16) << "as the one that prefilled says";
 }
 
+TEST(GatewayPairs, WhatAClientSaysOfTransfersGoesNowhereHoweverItIsSpelled) {
+  Pair pair([](FakeCall& c) { c.answer(500, "{}"); });
+  const std::string escaped =
+      R"({"kv_transfer_param\u0073":{"remote_host":"evil"},"model":"m","messages":[{"role":"user","content":"\u00e4"}]})";
+  for (const char* path : {"/v1/chat/completions", "/v1/messages"}) {
+    const Answer answer = call(pair.rig->port(), "POST", path, escaped);
+    EXPECT_EQ(answer.status, 200u) << answer.body;
+    EXPECT_EQ(pair.body(1), R"({"model":"m","messages":[{"role":"user","content":"\u00e4"}]})");
+  }
+  const std::string other = "no object: \\u0073";
+  call(pair.rig->port(), "POST", "/v1/files", other);
+  EXPECT_TRUE(pair.body(0) == other || pair.body(1) == other) << "what is no object passes as it is";
+}
+
 TEST(GatewayPairs, FreeTheFirstServerWhenTheSecondAnswers) {
   std::atomic<bool> go_on{false};
   Pair pair(kPrefills, [&](FakeCall& c) {

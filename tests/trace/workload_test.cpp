@@ -1,11 +1,12 @@
 // Workloads that the simulator makes or reads by itself.
 #include "warmroute/trace/workload.hpp"
-#include "support/scratch.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
+
+#include "support/scratch.hpp"
 
 namespace warmroute::trace {
 namespace {
@@ -33,6 +34,16 @@ TEST(Workload, MakesTheHotPrefixAsDescribed) {
       EXPECT_LE(r.delay_us, 4'500'000);
     }
   }
+}
+
+TEST(Workload, ABlockOfNoTokensIsNoneAndNothingIsDividedByIt) {
+  TraceRecord record;
+  record.block_tokens = 0;
+  record.input_tokens = 1'000;
+  EXPECT_EQ(open_loop({record}).block_tokens, kMooncakeBlockTokens);
+  EXPECT_EQ(open_loop({record}, -1).block_tokens, kMooncakeBlockTokens);
+  EXPECT_TRUE(hot_prefix({.block_tokens = 0}).requests.empty());
+  EXPECT_TRUE(hot_prefix({.system_tokens = -1}).requests.empty());
 }
 
 TEST(Workload, ReadsConversationsOfAgents) {
