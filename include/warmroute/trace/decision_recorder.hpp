@@ -4,7 +4,8 @@
 /// Invariant: the router inside sees what the log holds and nothing else. Hashes, sessions and tenants reach it under the log's key, so ring
 /// places, ties and every table that hashes them are the same when the log is played again. They are other ones than without a recorder:
 /// equally good draws, but routers that must agree on homes (Policy::routers, ring keys) must all record, with one key.
-/// Does not: make a request fail for the log's sake. A log that is full or cannot be written ends; the calls go on.
+/// Does not: make a request fail for the log's sake. A log that is full or cannot be written ends; the calls go on. Share a file: a second
+/// recorder of it, or a child of fork that goes on recording, damages the log.
 #pragma once
 
 #include <array>
