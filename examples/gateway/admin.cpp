@@ -73,7 +73,8 @@ AdminAnswer metrics(const Shared& shared) {
 AdminAnswer explain(Worker& worker, const ClientRequest& request) {
   const auto api = api_by_name(view(request.target()));
   if (!api)
-    return error_answer(400, "invalid_value", "api is none of chat, completions, responses, embeddings, messages, gemini, converse");
+    return error_answer(400, "invalid_value",
+                        "api is none of chat, completions, responses, embeddings, messages, gemini, converse");
   const auto body = worker.parser.parse(*api, request.body(), worker.shared.body_options());
   if (!body) return bad_input(body.error());
   const Explanation explanation = worker.shared.router.explain(body->request(), now());
