@@ -156,6 +156,10 @@ WR_API wr_status wr_meter_feed(wr_meter* meter, wr_str bytes, uint32_t* first_to
 WR_API wr_status wr_meter_finish(wr_meter* meter);
 /** What is known so far; after wr_meter_finish the result. lifetime: of strings and lists, until the meter's next call. Hot. alloc: none. since: 0.2.0 */
 WR_API wr_status wr_meter_report(wr_meter* meter, wr_usage_report* out, wr_error* err);
+/** returns: 1 if the report is complete; less work than the report. since: 0.2.0 */
+WR_API uint32_t wr_meter_complete(const wr_meter* meter);
+/** returns: a number that is another one whenever the report would be, until wr_meter_reset. Hot. since: 0.2.0 */
+WR_API uint64_t wr_meter_revision(const wr_meter* meter);
 /** returns: how many bytes of the body had come when the first token ended; WR_UNKNOWN: not yet, or NULL. since: 0.2.0 */
 WR_API int64_t wr_meter_first_token_end(const wr_meter* meter);
 /** returns: bytes fed so far. since: 0.2.0 */
@@ -613,7 +617,7 @@ typedef struct wr_limit_decision {
   uint32_t shadow_denied; /* 1: a limit in shadow mode would have denied */
   wr_scope shadow_scope;
   uint32_t shadow_limit;
-  uint32_t reserved0;
+  uint32_t may_stop; /* 1: a hard_stop is among its limits: wr_limits_progress is worth asking */
   wr_limit_left left[WR_LIMIT_UNIT_SLOTS]; /* by unit; shadows and concurrency left out */
   uint64_t reserved[4];
 } wr_limit_decision;

@@ -84,6 +84,7 @@ void fill_limit_decision(wr_limit_decision& out, const LimitDecision& d) noexcep
   out.retry_after_ns = d.retry_after.value;
   out.reset_ns = d.reset.value;
   out.shadow_denied = d.shadow_denied ? 1 : 0;
+  out.may_stop = d.may_stop ? 1 : 0;
   out.shadow_scope = static_cast<std::uint32_t>(d.shadow_scope);
   out.shadow_limit = d.shadow_limit;
   for (std::size_t i = 0; i < kLimitUnitCount; ++i) {

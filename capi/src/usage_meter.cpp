@@ -117,6 +117,8 @@ wr_status wr_meter_report(wr_meter* meter, wr_usage_report* out, wr_error* err) 
   return WR_STATUS_OK;
 }
 
+uint32_t wr_meter_complete(const wr_meter* meter) { return meter != nullptr && meter->meter.complete() ? 1 : 0; }
+uint64_t wr_meter_revision(const wr_meter* meter) { return meter == nullptr ? 0 : meter->meter.revision(); }
 int64_t wr_meter_first_token_end(const wr_meter* meter) {
   if (meter == nullptr) return WR_UNKNOWN;
   const auto end = meter->meter.first_token_end();

@@ -78,6 +78,8 @@ void bind_decision_of_limits(py::module_& m) {
           "None: time does not heal it, or a budget denied.")
       .def_property_readonly(
           "reset_ns", [](const LimitDecision& d) { return known_time(d.reset); }, "Of a budget: until its window ends.")
+      .def_readonly("may_stop", &LimitDecision::may_stop,
+                    "A hard_stop is among its limits: progress() is worth asking.")
       .def_readonly("shadow_denied", &LimitDecision::shadow_denied, "A limit in shadow mode would have denied.")
       .def_property_readonly("shadow_scope", [](const LimitDecision& d) { return scope_number(d.shadow_scope); })
       .def_readonly("shadow_limit", &LimitDecision::shadow_limit)

@@ -68,9 +68,11 @@ void bind_readings(py::class_<PyMeter>& c) {
        "usage", [](PyMeter& self) { return self.look([](const Meter& meter) { return meter.report().usage; }); },
        "report().usage")
       .def_property_readonly(
-          "complete",
-          [](PyMeter& self) { return self.look([](const Meter& meter) { return meter.report().complete; }); },
-          "report().complete")
+          "complete", [](PyMeter& self) { return self.look([](const Meter& meter) { return meter.complete(); }); },
+          "report().complete, for less work.")
+      .def_property_readonly(
+          "revision", [](PyMeter& self) { return self.look([](const Meter& meter) { return meter.revision(); }); },
+          "A number that is another one whenever report() would be, until reset().")
       .def_property_readonly(
           "anomalies",
           [](PyMeter& self) {

@@ -218,7 +218,10 @@ def test_a_stream_stops_when_its_budget_is_gone() -> None:
     limits = Limits()
     team = limits.scope("team", "t")
     limits.set_limits(team, [LimitSpec("day", "budget", "output_tokens", 100, window=CalendarWindow("day"), hard_stop=True)])
+    with limits.reserve([limits.scope("key", "a")], now_ns=0, wall_ns=0) as reservation:
+        assert not reservation.decision.may_stop
     with limits.reserve([team], output_tokens=50, now_ns=0, wall_ns=0) as reservation:
+        assert reservation.decision.may_stop
         states = [reservation.progress(Usage(output_tokens=n), now_ns=0, wall_ns=0) for n in (40, 90, 120)]
         assert states == [LimitProgress.go_on, LimitProgress.go_on, LimitProgress.stop]
         reservation.used(Usage(output_tokens=120))

@@ -2167,7 +2167,7 @@ class Meter:
     @property
     def complete(self) -> bool:
         """
-        report().complete
+        report().complete, for less work.
         """
     @property
     def first_token_end(self) -> int | None:
@@ -2178,6 +2178,11 @@ class Meter:
     def is_stream(self) -> bool:
         """
         Whether the answer is a stream of events; False before that is known.
+        """
+    @property
+    def revision(self) -> int:
+        """
+        A number that is another one whenever report() would be, until reset().
         """
     @property
     def usage(self) -> Usage:
@@ -2430,6 +2435,11 @@ class LimitDecision:
     def limit(self) -> int:
         """
         Which of that scope's limits.
+        """
+    @property
+    def may_stop(self) -> bool:
+        """
+        A hard_stop is among its limits: progress() is worth asking.
         """
     @property
     def outcome(self) -> LimitOutcome:

@@ -278,6 +278,7 @@ TEST(ARequestReservesAndSettlesWhatItUsed) {
   d = reserve(60, kSecond);
   CHECK_EQ(d.outcome, WR_LIMIT_ALLOWED);
   CHECK(d.ticket != 0);
+  CHECK_EQ(d.may_stop, 1); /* the month's */
   CHECK_EQ(d.scope, WR_NO_SCOPE);
   CHECK_EQ(d.left[WR_LIMIT_REQUESTS].amount, 3);
   CHECK_EQ(d.left[WR_LIMIT_REQUESTS].remaining, 2);

@@ -1111,7 +1111,7 @@ AT(wr_limit_decision, reset_ns, 32);
 AT(wr_limit_decision, shadow_denied, 40);
 AT(wr_limit_decision, shadow_scope, 44);
 AT(wr_limit_decision, shadow_limit, 48);
-AT(wr_limit_decision, reserved0, 52);
+AT(wr_limit_decision, may_stop, 52);
 AT(wr_limit_decision, left, 56);
 AT(wr_limit_decision, reserved, 248);
 

@@ -47,8 +47,10 @@ TEST(AMeterReadsAStreamByteByByteAndSaysWhereTheFirstTokenEnded) {
   const size_t first_end = (size_t)(strstr(kStream, "Hi") - kStream);
   size_t i, at = 0;
   uint32_t first = 7;
+  const uint64_t nothing = wr_meter_revision(meter);
   CHECK_EQ(wr_meter_first_token_end(meter), WR_UNKNOWN);
   CHECK_EQ(wr_meter_is_stream(meter), 0);
+  CHECK_EQ(wr_meter_complete(meter), 0);
   for (i = 0; i < strlen(kStream); ++i) {
     wr_str byte;
     byte.data = kStream + i;
@@ -68,6 +70,11 @@ TEST(AMeterReadsAStreamByteByByteAndSaysWhereTheFirstTokenEnded) {
   CHECK_OK(wr_meter_finish(meter));
   CHECK_OK(wr_meter_report(meter, &r, NULL));
   CHECK_EQ(r.complete, 1);
+  CHECK_EQ(wr_meter_complete(meter), 1);
+  CHECK(wr_meter_revision(meter) != nothing);
+  CHECK_EQ(wr_meter_revision(meter), wr_meter_revision(meter));
+  CHECK_EQ(wr_meter_complete(NULL), 0);
+  CHECK_EQ(wr_meter_revision(NULL), 0);
   CHECK_EQ(r.error, 0);
   CHECK_EQ(r.source, WR_USAGE_SOURCE_PROVIDER);
   CHECK_EQ(r.anomalies, 0);

@@ -3,26 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "route/prompts.hpp"
 
 namespace warmroute {
 namespace {
 
 const std::vector<std::string> kNames{"gw-0", "gw-1", "gw-2", "gw-3"};
 
-std::vector<std::uint32_t> prompt(std::uint32_t first, std::size_t tokens = 4'000) {
-  std::vector<std::uint32_t> out(tokens);
-  std::iota(out.begin(), out.end(), first);
-  return out;
-}
-Request request(const std::vector<std::uint32_t>& tokens) {
-  Request r;
-  r.token_ids = tokens;
-  return r;
-}
+using test::prompt;
+using test::request;
 
 TEST(GatewayRing, AllGatewaysAgreeOnTheOwnerOfAKey) {
   std::array<int, 4> owned{};

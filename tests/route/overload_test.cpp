@@ -3,20 +3,16 @@
 
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
+#include "route/prompts.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute::overload_tests {
 namespace {
 
-std::vector<std::uint32_t> prompt(std::uint32_t first, std::size_t tokens) {
-  std::vector<std::uint32_t> out(tokens);
-  std::iota(out.begin(), out.end(), first);
-  return out;
-}
+using test::prompt;
 
 // What a prompt of 4,000 tokens is charged for the stall of one request that decodes there, after `others` that still wait.
 std::int64_t stall_after(int others, double gamma = 0.045) {

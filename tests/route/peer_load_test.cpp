@@ -6,15 +6,18 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "route/prompts.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute::peer_load_tests {
 namespace {
+
+using test::prompt;
+using test::request;
 
 TEST(PeerLoads, ReadBackAsTheyWereWritten) {
   const std::vector<PeerLoad> loads{{"gpu-0", 0, 3, 2, 1'500'000'000, 40'000, 7'000'000}, {"gpu 1", 5, 1, 0, 0, 12, 0}};
@@ -59,16 +62,6 @@ class Peers : public testing::Test {
     EXPECT_TRUE(out->set_policy(policy));
     for (int i = 0; i < 2; ++i) EXPECT_TRUE(out->add_replica({.name = "r" + std::to_string(i)}, now));
     return out;
-  }
-  static std::vector<std::uint32_t> prompt(std::uint32_t first, std::size_t tokens = 4'000) {
-    std::vector<std::uint32_t> out(tokens);
-    std::iota(out.begin(), out.end(), first);
-    return out;
-  }
-  static Request request(const std::vector<std::uint32_t>& tokens) {
-    Request r;
-    r.token_ids = tokens;
-    return r;
   }
   ReplicaId id(int i) { return *router_->find_replica("r" + std::to_string(i)); }
   Decision peek_at(const Router& router, int i, const std::vector<std::uint32_t>& tokens) {

@@ -5,15 +5,18 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
+#include "route/prompts.hpp"
 #include "warmroute/route/detail/forks.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute {
 namespace {
+
+using test::prompt;
+using test::request;
 
 std::vector<BlockHash> path_of(std::initializer_list<std::uint64_t> blocks) {
   std::vector<BlockHash> out;
@@ -63,16 +66,6 @@ class RingPrior : public testing::Test {
     EXPECT_TRUE(out->set_policy(policy));
     for (int i = 0; i < 8; ++i) EXPECT_TRUE(out->add_replica({.name = "r" + std::to_string(i)}, now));
     return out;
-  }
-  static std::vector<std::uint32_t> prompt(std::uint32_t first, std::size_t tokens = 4'000) {
-    std::vector<std::uint32_t> out(tokens);
-    std::iota(out.begin(), out.end(), first);
-    return out;
-  }
-  static Request request(const std::vector<std::uint32_t>& tokens) {
-    Request r;
-    r.token_ids = tokens;
-    return r;
   }
   Nanos now = seconds(1);
 };
