@@ -39,6 +39,7 @@ ABSL_FLAG(double, snapshot_ms, 100, "S: interval of load snapshots");
 ABSL_FLAG(double, delay_ms, 50, "D: delay of cache events");
 ABSL_FLAG(double, loss, 0, "share of cache events that are lost");
 ABSL_FLAG(double, capacity_factor, 1, "believed capacity / true one, for views of own routing");
+ABSL_FLAG(std::string, capacities, "", "KV tokens of the replicas in turn, where they differ: 300000,2200000");
 ABSL_FLAG(std::string, capacity, "0", "KV tokens of a replica, one or several; 0: the profile's");
 ABSL_FLAG(std::string, routers, "1", "routers side by side, one or several numbers; requests are sprayed over them");
 ABSL_FLAG(bool, pin, false, "a conversation keeps its router instead");
@@ -244,6 +245,11 @@ Status set_axes(Setup& setup) {
   const auto routers = numbers("routers", absl::GetFlag(FLAGS_routers), 1, 1'024);
   for (const auto* list : {&loads, &capacities, &routers}) {
     if (!*list) return list->error();
+  }
+  if (const std::string text = absl::GetFlag(FLAGS_capacities); !text.empty()) {
+    const auto uneven = numbers("capacities", text, 1, 1e12);
+    if (!uneven) return uneven.error();
+    setup.base.capacities = whole(*uneven);
   }
   setup.loads = *loads;
   setup.capacities = whole(*capacities);

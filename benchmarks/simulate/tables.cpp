@@ -21,6 +21,10 @@ std::string group_title(const Setup& setup, const Cell& c) {
   std::string title = print("%s, %lld replicas", std::string(setup.base.replica.hardware.name).c_str(),
                             static_cast<long long>(c.fleet.replicas));
   if (setup.kind == Kind::trace) title += c.load > 0 ? print(", load %.2f", c.load) : std::string(", as recorded");
+  if (!setup.base.capacities.empty()) {
+    title += ", KV tokens";
+    for (const std::int64_t tokens : setup.base.capacities) title += print(" %lld", static_cast<long long>(tokens));
+  }
   if (c.capacity > 0) title += print(", %lld KV tokens", static_cast<long long>(c.capacity));
   if (c.routers > 1)
     title += print(", %lld routers%s%s", static_cast<long long>(c.routers),

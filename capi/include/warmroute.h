@@ -413,6 +413,9 @@ typedef struct wr_policy {
   double interference;   /* share of a prefill's time by which it stalls each request running there, where pairs can be formed */
   int64_t ttft_limit_ns; /* objective; 0 = none */
   int64_t itl_limit_ns;  /* objective; 0 = none */
+  /* since: 0.2.0 */
+  double tail;      /* how much more the wait counts for a prompt as long as the mean, in proportion for others; 0 = equally */
+  int64_t reuse_ns; /* within which a prefix is asked for again; caches that are renewed as quickly lose by what is new; 0 = off */
 } wr_policy;
 
 /** Fills the defaults. `struct_size` must be set: wr_policy p; p.struct_size = sizeof p; wr_policy_init(&p, NULL). since: 0.1.0 */
@@ -1434,10 +1437,10 @@ typedef struct wr_replica_statistics {
   double prefill_share; /* of its time of late, by the work booked there; where pairs can be formed. since: 0.2.0 */
   uint32_t role;        /* WR_ROLE_... since: 0.2.0 */
   uint32_t reserved0;
-  uint64_t reserved[1];
+  int64_t held_tokens; /* of its KV cache, by prompts in flight; what several of them share counts once. since: 0.2.0 */
 } wr_replica_statistics;
 #define WR_REPLICA_STATISTICS_INIT \
-  {sizeof(wr_replica_statistics), WR_HEALTH_UP, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}}
+  {sizeof(wr_replica_statistics), WR_HEALTH_UP, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 typedef struct wr_pool_statistics {
   uint32_t struct_size;

@@ -64,6 +64,7 @@ wr_replica_statistics statistics_of(const ReplicaStatistics& r) noexcept {
   out.capacity_blocks = r.capacity_blocks;
   out.input_tokens = r.input_tokens;
   out.matched_tokens = r.matched_tokens;
+  out.held_tokens = r.held_tokens;
   out.slowness = r.slowness;
   out.prefill_share = r.prefill_share;
   out.role = static_cast<std::uint32_t>(r.role);

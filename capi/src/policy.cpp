@@ -62,6 +62,8 @@ Policy policy_of(const wr_policy& p) noexcept {
   out.interference = p.interference;
   out.ttft_limit = Nanos{p.ttft_limit_ns};
   out.itl_limit = Nanos{p.itl_limit_ns};
+  out.tail = p.tail;
+  out.reuse = Nanos{p.reuse_ns};
   return out;
 }
 
@@ -109,6 +111,8 @@ wr_policy policy_of(const Policy& p) noexcept {
   out.interference = p.interference;
   out.ttft_limit_ns = p.ttft_limit.value;
   out.itl_limit_ns = p.itl_limit.value;
+  out.tail = p.tail;
+  out.reuse_ns = p.reuse.value;
   return out;
 }
 

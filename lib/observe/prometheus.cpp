@@ -221,6 +221,9 @@ void replicas(Page& page, const RouterStatistics& s) {
        [](const auto& r) { return static_cast<double>(r.load.pending_ns) / 1e9; });
   each("warmroute_replica_context_tokens", "Input tokens in flight.",
        [](const auto& r) { return r.load.context_tokens; });
+  each("warmroute_replica_held_tokens",
+       "Of its KV cache, by prompts in flight; what several of them share counts once.",
+       [](const auto& r) { return r.held_tokens; });
   each("warmroute_replica_foreign_requests", "Requests its engine reported beyond this router's.",
        [](const auto& r) { return r.load.foreign_requests; });
   each("warmroute_replica_peer_requests", "Requests of other routers, as those told.",

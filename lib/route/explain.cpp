@@ -108,8 +108,8 @@ std::string to_text(const Explanation& e) {
   std::size_t width = 7;
   for (const auto& c : e.candidates) width = std::max(width, c.name.size() + 3);
   append_cell(out, "replica", width, true);
-  for (const auto* title : {"cached", "in flight", "wait", "prefill", "miss", "-hot", "stall", "decode", "transfer",
-                            "-session", "-ring", "cost ms"}) {
+  for (const auto* title : {"cached", "in flight", "wait", "prefill", "miss", "-hot", "stall", "decode", "tail",
+                            "evict", "full", "transfer", "-session", "-ring", "cost ms"}) {
     append_cell(out, title, 10);
   }
   out += "\n";
@@ -118,8 +118,9 @@ std::string to_text(const Explanation& e) {
     append_cell(out, std::to_string(c.cached_tokens[0] + c.cached_tokens[1] + c.cached_tokens[2] + c.cached_tokens[3]),
                 10);
     append_cell(out, std::to_string(c.load.requests), 10);
-    for (const std::int64_t ns : {c.cost.wait, c.cost.prefill, c.cost.miss, c.cost.rebate, c.cost.stall, c.cost.decode,
-                                  c.cost.transfer, c.cost.session, c.cost.prior, c.cost.total}) {
+    for (const std::int64_t ns :
+         {c.cost.wait, c.cost.prefill, c.cost.miss, c.cost.rebate, c.cost.stall, c.cost.decode, c.cost.tail,
+          c.cost.evict, c.cost.full, c.cost.transfer, c.cost.session, c.cost.prior, c.cost.total}) {
       append_cell(out, milliseconds_text(ns), 10);
     }
     out.append(c.chosen ? " <- chosen" : " ").append(c.lost_because).append("\n");
@@ -167,6 +168,9 @@ std::string to_json(const Explanation& e) {
     append_json_ms(out, "hot_rebate", c.cost.rebate);
     append_json_ms(out, "stall", c.cost.stall);
     append_json_ms(out, "decode", c.cost.decode);
+    append_json_ms(out, "tail", c.cost.tail);
+    append_json_ms(out, "evict", c.cost.evict);
+    append_json_ms(out, "full", c.cost.full);
     append_json_ms(out, "transfer", c.cost.transfer);
     append_json_ms(out, "session_bonus", c.cost.session);
     append_json_ms(out, "ring_prior", c.cost.prior);

@@ -123,6 +123,8 @@ constexpr Member kMembers[]{
     {"gamma", "a number", read_double<&Policy::gamma>, write_double<&Policy::gamma>},
     {"delta", "a number", read_double<&Policy::delta>, write_double<&Policy::delta>},
     {"hot", "a number", read_double<&Policy::hot>, write_double<&Policy::hot>},
+    {"tail", "a number", read_double<&Policy::tail>, write_double<&Policy::tail>},
+    {"reuse_ms", "milliseconds", read_ms<&Policy::reuse>, write_ms<&Policy::reuse>},
     {"session_bonus_ms", "milliseconds", read_ms<&Policy::session_bonus>, write_ms<&Policy::session_bonus>},
     {"host_transfer_per_token_ms", "milliseconds", read_ms<&Policy::host_transfer_per_token>,
      write_ms<&Policy::host_transfer_per_token>},

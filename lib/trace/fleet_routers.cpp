@@ -15,6 +15,8 @@ Status Fleet::make_routers() {
   setting.hardware = model_config_.hardware;
   setting.block_tokens = workload_.block_tokens;
   setting.capacity_blocks = state_.models[0].capacity_blocks();
+  if (!config_.capacities.empty())
+    for (const ReplicaModel& model : state_.models) setting.capacities.push_back(model.capacity_blocks());
   setting.step_token_budget = model_config_.step_token_budget;
   setting.max_replicas = max_replicas_;
   setting.distinct_blocks = workload_.distinct_blocks;
@@ -39,7 +41,7 @@ Status Fleet::make_routers() {
   for (std::int64_t i = 0; i < config_.routers; ++i) {
     setting.seed = config_.seed + static_cast<std::uint64_t>(i) * 0x9E37;
     Router router;
-    router.view = std::make_unique<RouterView>(config_.view, model_config_, max_replicas_, workload_.distinct_blocks);
+    router.view = std::make_unique<RouterView>(config_.view, setting, workload_.distinct_blocks);
     if (config_.own_rule) {
       router.rule = config_.own_rule(setting);
     } else {

@@ -80,19 +80,19 @@ void RoutedCache::touch(std::uint32_t replica, std::span<const std::uint64_t> bl
   for (auto it = path_.rbegin(); it != path_.rend(); ++it) cache_.release(*it);
 }
 
-RouterView::RouterView(const View& view, const ReplicaModelConfig& replica, std::uint32_t max_replicas,
-                       std::uint64_t distinct_blocks)
+RouterView::RouterView(const View& view, const RuleSetting& setting, std::uint64_t distinct_blocks)
     : view_(view),
-      hardware_(replica.hardware),
-      block_tokens_(replica.block_tokens),
-      own_(max_replicas),
-      since_(max_replicas),
-      depth_(max_replicas) {
+      hardware_(setting.hardware),
+      block_tokens_(setting.block_tokens),
+      own_(setting.max_replicas),
+      since_(setting.max_replicas),
+      depth_(setting.max_replicas) {
+  const std::uint32_t max_replicas = setting.max_replicas;
   if (view.predicts) predicted_ = CountedHolders(distinct_blocks, max_replicas);
   if (view.cache == CacheView::own_routing) {
     routed_ = Holders(distinct_blocks, max_replicas);
-    const std::int64_t tokens = replica.capacity_tokens > 0 ? replica.capacity_tokens : replica.hardware.kv_tokens;
-    caches_.assign(max_replicas, RoutedCache(tokens / block_tokens_ * view.capacity_factor_permille / 1000));
+    for (std::uint32_t r = 0; r < max_replicas; ++r)
+      caches_.emplace_back(setting.blocks_of(r) * view.capacity_factor_permille / 1000);
   }
 }
 

@@ -53,8 +53,7 @@ class RoutedCache {
 
 class RouterView {
  public:
-  RouterView(const View& view, const ReplicaModelConfig& replica, std::uint32_t max_replicas,
-             std::uint64_t distinct_blocks);
+  RouterView(const View& view, const RuleSetting& setting, std::uint64_t distinct_blocks);
 
   /// Forgets predictions that are over by now.
   void advance(std::int64_t now_us);

@@ -13,6 +13,8 @@ Result<SimulationFigures> simulate(const SimulationConfig& config, const Workloa
   };
   const ReplicaModelConfig& replica = config.replica;
   if (config.replicas < 1 || config.replicas > 16'384) return refuse("between 1 and 16384 replicas");
+  if (std::any_of(config.capacities.begin(), config.capacities.end(), [](std::int64_t c) { return c < 1; }))
+    return refuse("capacities of replicas must be positive");
   if (config.routers < 1 || config.routers > 1'024) return refuse("between 1 and 1024 routers");
   if (config.forward_us < 0 || config.share_loads_us < 0 ||
       (config.share_loads_us > 0 && config.forward_us >= config.share_loads_us))
@@ -86,7 +88,9 @@ Status Fleet::prepare() {
   link_free_.assign(max_replicas_, 0);
   pair_lives_.resize(workload_.requests.size());
   for (std::uint32_t r = 0; r < max_replicas_; ++r) {
-    state_.models.emplace_back(model_config_);
+    ReplicaModelConfig model = model_config_;
+    if (!config_.capacities.empty()) model.capacity_tokens = config_.capacities[r % config_.capacities.size()];
+    state_.models.emplace_back(model);
     ears_.emplace_back(*this, r);
   }
   if (Status made = make_routers(); !made) return made;

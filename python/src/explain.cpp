@@ -39,7 +39,7 @@ std::string to_html(const Explanation& e) {
     out.append(c == '\n' ? "<br>" : std::string(1, c));
   out += "</p><table><thead><tr>";
   for (const auto* title : {"replica", "cached", "in flight", "wait", "prefill", "miss", "-hot", "stall", "decode",
-                            "transfer", "-session", "cost ms", ""}) {
+                            "tail", "evict", "full", "transfer", "-session", "cost ms", ""}) {
     out.append("<th>").append(title).append("</th>");
   }
   out += "</tr></thead><tbody>";
@@ -49,8 +49,9 @@ std::string to_html(const Explanation& e) {
     cell(escaped(c.dp_rank == 0 ? c.name : c.name + "/" + std::to_string(c.dp_rank)));
     cell(std::to_string(total_cached(c)));
     cell(std::to_string(c.load.requests));
-    for (const std::int64_t ns : {c.cost.wait, c.cost.prefill, c.cost.miss, c.cost.rebate, c.cost.stall, c.cost.decode,
-                                  c.cost.transfer, c.cost.session, c.cost.total}) {
+    for (const std::int64_t ns :
+         {c.cost.wait, c.cost.prefill, c.cost.miss, c.cost.rebate, c.cost.stall, c.cost.decode, c.cost.tail,
+          c.cost.evict, c.cost.full, c.cost.transfer, c.cost.session, c.cost.total}) {
       cell(milliseconds_text(ns));
     }
     cell(c.chosen ? "chosen" : escaped(c.lost_because));
@@ -80,6 +81,9 @@ constexpr std::array kColumns{
     Column{"rebate_ns", [](const C& c) { return c.cost.rebate; }},
     Column{"stall_ns", [](const C& c) { return c.cost.stall; }},
     Column{"decode_ns", [](const C& c) { return c.cost.decode; }},
+    Column{"tail_ns", [](const C& c) { return c.cost.tail; }},
+    Column{"evict_ns", [](const C& c) { return c.cost.evict; }},
+    Column{"full_ns", [](const C& c) { return c.cost.full; }},
     Column{"transfer_ns", [](const C& c) { return c.cost.transfer; }},
     Column{"session_ns", [](const C& c) { return c.cost.session; }},
     Column{"total_ns", [](const C& c) { return c.cost.total; }},

@@ -50,6 +50,8 @@ constexpr std::array kKnobs{
     plain<&Policy::gamma>("gamma"),
     plain<&Policy::delta>("delta"),
     plain<&Policy::hot>("hot"),
+    plain<&Policy::tail>("tail"),
+    ns<&Policy::reuse>("reuse_ns"),
     ns<&Policy::session_bonus>("session_bonus_ns"),
     ns<&Policy::host_transfer_per_token>("host_transfer_per_token_ns"),
     ns<&Policy::disk_transfer_per_token>("disk_transfer_per_token_ns"),
@@ -131,23 +133,25 @@ using I = EnumArg<Isolation>;
 using S = EnumArg<StaleSignals>;
 using D = EnumArg<Disaggregate>;
 
-Policy make_policy(A algorithm, double beta, double gamma, double delta, double hot, std::int64_t session_bonus_ns,
-                   std::int64_t host_transfer_per_token_ns, std::int64_t disk_transfer_per_token_ns,
-                   std::int64_t shared_transfer_per_token_ns, K ring_key, std::int64_t ring_key_tokens,
-                   std::uint32_t ring_points, std::uint64_t ring_seed, std::uint32_t routers, double bound_factor,
-                   std::uint32_t block_size, std::uint64_t hash_seed, I isolation, std::int64_t capacity_tokens,
-                   std::int64_t residency_ttl_ns, std::int64_t lease_ns, std::int64_t session_ttl_ns,
-                   std::int64_t signals_max_age_ns, S stale_signals, bool route_when_all_down, std::uint64_t seed,
-                   std::uint64_t version, bool learn_rates, std::int64_t saturation_wait_ns, double saturation_kv,
-                   std::int32_t shed_priority, D disaggregate, bool unified_pairs, std::int64_t pair_min_tokens,
-                   std::int64_t kv_transfer_per_token_ns, std::int64_t kv_transfer_latency_ns,
-                   std::int64_t transfer_timeout_ns, bool decode_keeps_cache, double interference,
-                   std::int64_t ttft_limit_ns, std::int64_t itl_limit_ns) {
+Policy make_policy(A algorithm, double beta, double gamma, double delta, double hot, double tail, std::int64_t reuse_ns,
+                   std::int64_t session_bonus_ns, std::int64_t host_transfer_per_token_ns,
+                   std::int64_t disk_transfer_per_token_ns, std::int64_t shared_transfer_per_token_ns, K ring_key,
+                   std::int64_t ring_key_tokens, std::uint32_t ring_points, std::uint64_t ring_seed,
+                   std::uint32_t routers, double bound_factor, std::uint32_t block_size, std::uint64_t hash_seed,
+                   I isolation, std::int64_t capacity_tokens, std::int64_t residency_ttl_ns, std::int64_t lease_ns,
+                   std::int64_t session_ttl_ns, std::int64_t signals_max_age_ns, S stale_signals,
+                   bool route_when_all_down, std::uint64_t seed, std::uint64_t version, bool learn_rates,
+                   std::int64_t saturation_wait_ns, double saturation_kv, std::int32_t shed_priority, D disaggregate,
+                   bool unified_pairs, std::int64_t pair_min_tokens, std::int64_t kv_transfer_per_token_ns,
+                   std::int64_t kv_transfer_latency_ns, std::int64_t transfer_timeout_ns, bool decode_keeps_cache,
+                   double interference, std::int64_t ttft_limit_ns, std::int64_t itl_limit_ns) {
   const Policy policy{.algorithm = algorithm,
                       .beta = beta,
                       .gamma = gamma,
                       .delta = delta,
                       .hot = hot,
+                      .tail = tail,
+                      .reuse = Nanos{reuse_ns},
                       .session_bonus = Nanos{session_bonus_ns},
                       .host_transfer_per_token = Nanos{host_transfer_per_token_ns},
                       .disk_transfer_per_token = Nanos{disk_transfer_per_token_ns},
@@ -198,6 +202,7 @@ void bind_properties(py::class_<Policy>& c) {
   const auto enum_default = [](std::string_view name) { return "'" + std::string(name) + "'"; };
   c.def(py::init(&make_policy), py::kw_only(), py::arg_v("algorithm", A{d.algorithm}, enum_default("cost").c_str()),
         py::arg("beta") = d.beta, py::arg("gamma") = d.gamma, py::arg("delta") = d.delta, py::arg("hot") = d.hot,
+        py::arg("tail") = d.tail, py::arg("reuse_ns") = d.reuse.value,
         py::arg("session_bonus_ns") = d.session_bonus.value,
         py::arg("host_transfer_per_token_ns") = d.host_transfer_per_token.value,
         py::arg("disk_transfer_per_token_ns") = d.disk_transfer_per_token.value,
@@ -225,6 +230,12 @@ void bind_properties(py::class_<Policy>& c) {
       .def_readonly("gamma", &Policy::gamma, "Share of a prefill's time by which it stalls each request running there.")
       .def_readonly("delta", &Policy::delta, "Weight of this request's own decode time.")
       .def_readonly("hot", &Policy::hot, "Strength of the hot-prefix rebate; 0 = off.")
+      .def_readonly(
+          "tail", &Policy::tail,
+          "How much more the wait counts for a prompt as long as the mean, in proportion for others; 0 = equally.")
+      .def_property_readonly(
+          "reuse_ns", [](const Policy& p) { return p.reuse.value; },
+          "Within which a prefix is asked for again: caches that are renewed as quickly lose by what is new; 0 = off.")
       .def_property_readonly(
           "session_bonus_ns", [](const Policy& p) { return p.session_bonus.value; },
           "What the session's last replica is worth.")

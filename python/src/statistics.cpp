@@ -65,6 +65,7 @@ py::dict replica(const ReplicaStatistics& r) {
   out["reported"] = r.reported;
   out["input_tokens"] = r.input_tokens;
   out["matched_tokens"] = r.matched_tokens;
+  out["held_tokens"] = r.held_tokens;
   out["slowness"] = r.slowness;
   out["role"] = r.role;
   out["prefill_share"] = r.prefill_share;

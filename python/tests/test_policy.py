@@ -18,6 +18,8 @@ CHANGES = {
     "gamma": 0.25,
     "delta": 2.0,
     "hot": 0.0,
+    "tail": 0.25,
+    "reuse_ns": 6_000_000,
     "session_bonus_ns": 5_000_000,
     "host_transfer_per_token_ns": 7,
     "disk_transfer_per_token_ns": 9,

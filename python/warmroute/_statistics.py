@@ -51,9 +51,10 @@ class ReplicaStatistics:
     """One replica. reported: its engine sends events, and nothing is believed beside them.
 
     input_tokens: of requests whose prefill ended there; matched_tokens: of those, believed to be in its cache when they were
-    routed. engine_prefix: the same as its engine counts it; None until there were two readings. slowness: learned, 2 takes twice
-    as long as replicas of equal declared rates. prefill_share: of its time of late, by the work booked there, where pairs can be
-    formed. declared: its rates, by the names of Rates; RouterStatistics.learned_rates has what was learned of them.
+    routed. held_tokens: of its KV cache, by prompts in flight; what several of them share counts once. engine_prefix: the
+    same as its engine counts it; None until there were two readings. slowness: learned, 2 takes twice as long as replicas of
+    equal declared rates. prefill_share: of its time of late, by the work booked there, where pairs can be formed. declared:
+    its rates, by the names of Rates; RouterStatistics.learned_rates has what was learned of them.
     """
 
     replica: int
@@ -67,6 +68,7 @@ class ReplicaStatistics:
     reported: bool
     input_tokens: int
     matched_tokens: int
+    held_tokens: int
     slowness: float
     role: Role
     prefill_share: float

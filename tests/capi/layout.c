@@ -94,7 +94,7 @@ AT(wr_bounded_pick, over_bound, 16);
 AT(wr_bounded_pick, reserved0, 20);
 AT(wr_bounded_pick, reserved, 24);
 
-SIZE(wr_policy, 312);
+SIZE(wr_policy, 328);
 AT(wr_policy, struct_size, 0);
 AT(wr_policy, algorithm, 4);
 AT(wr_policy, beta, 8);
@@ -139,6 +139,8 @@ AT(wr_policy, reserved0, 284);
 AT(wr_policy, interference, 288);
 AT(wr_policy, ttft_limit_ns, 296);
 AT(wr_policy, itl_limit_ns, 304);
+AT(wr_policy, tail, 312);
+AT(wr_policy, reuse_ns, 320);
 
 SIZE(wr_router_options, 104);
 AT(wr_router_options, struct_size, 0);
@@ -579,7 +581,7 @@ AT(wr_replica_statistics, slowness, 144);
 AT(wr_replica_statistics, prefill_share, 152);
 AT(wr_replica_statistics, role, 160);
 AT(wr_replica_statistics, reserved0, 164);
-AT(wr_replica_statistics, reserved, 168);
+AT(wr_replica_statistics, held_tokens, 168);
 
 SIZE(wr_pool_statistics, 88);
 AT(wr_pool_statistics, struct_size, 0);

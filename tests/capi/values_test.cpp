@@ -234,6 +234,8 @@ TEST(CDefaults, NoMemberOfAPolicyIsLostOnTheWayThereAndBack) {
   p.interference = 0.625;
   p.ttft_limit = Nanos{177};
   p.itl_limit = Nanos{178};
+  p.tail = 0.875;
+  p.reuse = Nanos{179};
   p.saturation_kv = 0.75;
   p.shed_priority = -172;
   p.ring_key = RingKey::session_or_prefix;

@@ -34,16 +34,28 @@ TEST(Rates, NeverOverflow) {
   w.gamma = 100'000;
   w.delta = 100'000;
   w.hot = 100'000;
+  w.tail = 10'000;
+  w.reuse = 1'440'000;
+  w.kv = kKvWeight;
   const std::array<SharedStep, 1> shared{{{Rates::kMaxTokens, 65'535}}};
   CostRequest q{Rates::kMaxTokens, std::numeric_limits<std::int64_t>::max(), 1, shared};
   CostReplica huge;
   huge.requests = std::numeric_limits<std::int64_t>::max();
   huge.context_tokens = std::numeric_limits<std::int64_t>::max();
+  huge.pending_ns = 10 * Rates::kMaxNs;
+  huge.held_tokens = 1'000'000'000'000;
+  huge.capacity_tokens = 1;
+  huge.turnover_milli = std::numeric_limits<std::int64_t>::max();
+  q.tail_scale = tail_scale_of(w, 1);
   const CostTerms t = cost_of(w, q, r, huge);
   EXPECT_GT(t.miss, 0);
   EXPECT_GT(t.stall, 0);
   EXPECT_GT(t.decode, 0);
   EXPECT_GE(t.rebate, 0);
+  EXPECT_GT(t.tail, 0);
+  EXPECT_GT(t.evict, 0);
+  EXPECT_GT(t.full, 0);
+  EXPECT_GT(t.total, 0);
   EXPECT_LE(t.rebate, t.miss);
 }
 

@@ -24,6 +24,8 @@ inline void expect_books(const Router& router, NaiveBooks& naive, std::size_t op
     ASSERT_EQ(r.load.decoding, l.decoding);
     ASSERT_EQ(r.load.pending_tokens, l.pending_tokens);
     ASSERT_EQ(r.load.pending_ns, l.pending_ns);
+    ASSERT_GE(r.held_tokens, 0);
+    ASSERT_LE(r.held_tokens, l.context_tokens);
   }
 }
 

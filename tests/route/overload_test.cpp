@@ -15,7 +15,7 @@ namespace {
 using test::prompt;
 
 // What a prompt of 4,000 tokens is charged for the stall of one request that decodes there, after `others` that still wait.
-std::int64_t stall_after(int others, double gamma = 0.045) {
+std::int64_t stall_after(int others, double gamma = 0.06) {
   Router router;
   Policy policy;
   policy.gamma = gamma;

@@ -423,5 +423,20 @@ TEST(Simulator, RanksRulesAsTheWholeTraceDoes) {
   EXPECT_LT(least, random);
 }
 
+TEST(Simulator, GivesReplicasTheirCapacitiesInTurn) {
+  // Two requests of four blocks, one to each replica: the first replica has room for three blocks.
+  Scripted::Log log;
+  log.targets = {0, 1};
+  auto config = toy_config(2, &log);
+  config.capacities = {12, 400};
+  const auto workload = toy_workload({{0, {0, 1, 2}, 14, 1}, {20 * kMs, {3, 4, 5}, 14, 1}});
+  const auto figures = run(config, workload);
+  EXPECT_TRUE(figures.per_request[0].rejected);
+  EXPECT_FALSE(figures.per_request[1].rejected);
+  EXPECT_EQ(figures.completed, 1);
+  config.capacities = {0};
+  EXPECT_FALSE(simulate(config, workload).ok());
+}
+
 }  // namespace
 }  // namespace warmroute::trace

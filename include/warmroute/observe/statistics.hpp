@@ -57,6 +57,7 @@ struct ReplicaStatistics {
   std::int64_t input_tokens = 0;      ///< of requests whose prefill ended there
   std::int64_t matched_tokens = 0;    ///< of those, believed to be in its cache when they were routed
   PrefixGains engine_prefix{};        ///< the same as its engine counts it, requests of others included
+  std::int64_t held_tokens = 0;       ///< of its KV cache, by prompts in flight; what several of them share counts once
   Role role = Role::unified;
   std::int64_t peer_requests = 0;    ///< in flight there for other routers, as they told (Router::peer_loads)
   std::int64_t peer_pending_ns = 0;  ///< prefill time of their prompts, as told

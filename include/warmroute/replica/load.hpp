@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "warmroute/replica/fading_sum.hpp"
 #include "warmroute/types.hpp"
 
 namespace warmroute {
@@ -98,13 +99,38 @@ class PrefixBook {
   bool seen_ = false;
 };
 
-/// Input tokens of the requests whose prefill ended on a replica, and what was matched of them when they were routed.
-struct alignas(64) MatchBook {
-  std::atomic<std::int64_t> input_tokens{0};
-  std::atomic<std::int64_t> matched_tokens{0};
-  std::atomic<std::int64_t> kv_at{0};        ///< ns; when the engine last said how full its cache is; 0 = never
-  std::atomic<std::int32_t> kv_permille{0};  ///< share of KV blocks in use
+/// What one replica's KV cache is asked for and what fills it. Atomics of one cache line: read where a replica is priced in full.
+/// threads: any.
+struct alignas(64) CacheBook {
+  std::atomic<std::int64_t> input_tokens{0};    ///< of the requests whose prefill ended there
+  std::atomic<std::int64_t> matched_tokens{0};  ///< of those, what was matched when they were routed
+  std::atomic<std::int64_t> kv_at{0};           ///< ns; when the engine last said how full its cache is; 0 = never
+  std::atomic<std::int32_t> kv_permille{0};     ///< share of KV blocks in use
+  std::atomic<std::int64_t> held_tokens{
+      0};  ///< of the prompts in flight: cached ones that another one in flight shares count once
+  std::atomic<std::int64_t> capacity_tokens{0};  ///< as the engine or the spec says; 0 = unknown
+  FadingSum
+      turnover;  ///< millionths of the capacity that were computed anew, of late: what came in, and pushed others out
+
+  /// How much of the capacity prompts will have filled anew: `tokens` more.
+  void fill(std::int64_t tokens, std::int64_t now_ns) noexcept {
+    const std::int64_t capacity = capacity_tokens.load(std::memory_order_relaxed);
+    if (capacity > 0) turnover.add(std::min(tokens, kMostTokens) * 1'000'000 / capacity, now_ns);
+  }
+  /// Of a new tenant nothing is known; what is in flight there is the books' own.
+  void clear() noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    input_tokens.store(0, relaxed);
+    matched_tokens.store(0, relaxed);
+    kv_at.store(0, relaxed);
+    capacity_tokens.store(0, relaxed);
+    turnover.clear();
+  }
+
+ private:
+  static constexpr std::int64_t kMostTokens = 1'000'000'000'000;
 };
+static_assert(sizeof(CacheBook) == 64);
 
 /// One replica's books. Atomics of one cache line: scoring reads exactly this line per replica.
 /// threads: any. Own dispatches since an engine's snapshot are always in here.

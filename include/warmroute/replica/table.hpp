@@ -56,7 +56,7 @@ class ReplicaTable {
   ReplicaTable(detail::EpochDomain& domain, std::uint32_t max_replicas)
       : domain_(&domain),
         books_(std::make_unique<LoadBook[]>(max_replicas)),
-        matches_(std::make_unique<MatchBook[]>(max_replicas)),
+        cache_books_(std::make_unique<CacheBook[]>(max_replicas)),
         slots_(max_replicas),
         view_(domain, std::make_unique<ReplicaView>()) {}
 
@@ -83,9 +83,7 @@ class ReplicaTable {
     s.generation += 1;
     s.signals = {};
     s.prefix = {};
-    matches_[slot].input_tokens.store(0, std::memory_order_relaxed);
-    matches_[slot].matched_tokens.store(0, std::memory_order_relaxed);
-    matches_[slot].kv_at.store(0, std::memory_order_relaxed);
+    cache_books_[slot].clear();
     books_[slot].foreign_requests.store(0, std::memory_order_relaxed);
     books_[slot].foreign_waiting.store(0, std::memory_order_relaxed);
     books_[slot].signals_at.store(0, std::memory_order_relaxed);
@@ -160,9 +158,9 @@ class ReplicaTable {
     s.signals[static_cast<std::size_t>(kind)] = {value, now, true};
     if (kind == Signal::running || kind == Signal::waiting) book_foreign(id.slot, now);
     if (kind == Signal::kv_usage) {
-      matches_[id.slot].kv_permille.store(static_cast<std::int32_t>(std::min(value, 1.0) * 1'000),
-                                          std::memory_order_relaxed);
-      matches_[id.slot].kv_at.store(now.value, std::memory_order_relaxed);
+      cache_books_[id.slot].kv_permille.store(static_cast<std::int32_t>(std::min(value, 1.0) * 1'000),
+                                              std::memory_order_relaxed);
+      cache_books_[id.slot].kv_at.store(now.value, std::memory_order_relaxed);
     }
     return {};
   }
@@ -203,7 +201,7 @@ class ReplicaTable {
 
   /// lifetime: the table's. threads: any. slot < max_replicas().
   [[nodiscard]] LoadBook& book(std::uint32_t slot) const noexcept { return books_[slot]; }
-  [[nodiscard]] MatchBook& matches(std::uint32_t slot) const noexcept { return matches_[slot]; }
+  [[nodiscard]] CacheBook& cache_book(std::uint32_t slot) const noexcept { return cache_books_[slot]; }
   [[nodiscard]] std::uint32_t max_replicas() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
 
  private:
@@ -255,7 +253,7 @@ class ReplicaTable {
   detail::EpochDomain* domain_;
   mutable std::mutex mutex_;
   std::unique_ptr<LoadBook[]> books_;
-  std::unique_ptr<MatchBook[]> matches_;
+  std::unique_ptr<CacheBook[]> cache_books_;
   std::vector<Slot> slots_;
   detail::Snapshot<ReplicaView> view_;
 };

@@ -36,6 +36,7 @@ struct PairWeights {
   static PairWeights from(const Policy& p) noexcept {
     PairWeights w;
     w.cost = CostWeights::from(p);
+    w.cost.tail = w.cost.reuse = w.cost.kv = 0;
     w.cost.gamma = static_cast<std::int64_t>(std::llround(p.interference * 1'000));
     w.token_ns = p.kv_transfer_per_token.value;
     w.latency_ns = p.kv_transfer_latency.value;

@@ -74,10 +74,14 @@ struct Policy {
   Algorithm algorithm = Algorithm::cost;
 
   // The cost formula: units of thousandths are derived from these.
-  double beta = 1.0;     ///< what a miss costs those who come later, as a multiple of its prefill time
-  double gamma = 0.045;  ///< share of a prefill's time by which it stalls each request running there
-  double delta = 0.5;    ///< weight of this request's own decode time
-  double hot = 2.0;      ///< strength of the hot-prefix rebate; 0 = off
+  double beta = 1.0;    ///< what a miss costs those who come later, as a multiple of its prefill time
+  double gamma = 0.06;  ///< share of a prefill's time by which it stalls each request running there
+  double delta = 0.5;   ///< weight of this request's own decode time
+  double hot = 2.0;     ///< strength of the hot-prefix rebate; 0 = off
+  double tail =
+      0.4;  ///< how much more the wait counts for a prompt as long as the mean, in proportion for others; 0 = equally
+  Nanos reuse = seconds(
+      30);  ///< within which a prefix is asked for again; caches that are renewed as quickly lose by what is new; 0 = off
   Nanos session_bonus =
       milliseconds(20);  ///< what the session's last replica is worth; load beyond it breaks the affinity
   Nanos host_transfer_per_token{2'000};     ///< loading one token's KV from host memory
@@ -150,6 +154,8 @@ inline Status validate(const Policy& p) {
   require(within(p.gamma, 0, 100), "gamma must lie in 0..100");
   require(within(p.delta, 0, 100), "delta must lie in 0..100");
   require(within(p.hot, 0, 100), "hot must lie in 0..100");
+  require(within(p.tail, 0, 10), "tail must lie in 0..10");
+  require(time(p.reuse, seconds(86'400)), "reuse must lie in 0..1 day");
   require(time(p.session_bonus, seconds(3600)), "session_bonus must lie in 0..1 h");
   require(time(p.host_transfer_per_token, seconds(1)), "host_transfer_per_token must lie in 0..1 s");
   require(time(p.disk_transfer_per_token, seconds(1)), "disk_transfer_per_token must lie in 0..1 s");

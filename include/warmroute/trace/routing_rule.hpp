@@ -58,7 +58,8 @@ class Foresight {
 struct RuleSetting {
   HardwareProfile hardware;
   std::int64_t block_tokens = 512;
-  std::int64_t capacity_blocks = 0;
+  std::int64_t capacity_blocks = 0;        ///< of each replica,
+  std::vector<std::int64_t> capacities{};  ///< or where they differ, of each by number
   std::int64_t step_token_budget = 8192;
   std::uint32_t max_replicas = 0;  ///< that ever join
   std::uint64_t distinct_blocks = 0;
@@ -74,6 +75,10 @@ struct RuleSetting {
   std::int64_t transfer_latency_us = 0;
   std::int64_t limit_ttft_us = 0;  ///< objectives; 0: none
   std::int64_t limit_itl_us = 0;
+
+  [[nodiscard]] std::int64_t blocks_of(std::uint32_t replica) const noexcept {
+    return replica < capacities.size() ? capacities[replica] : capacity_blocks;
+  }
 };
 
 class RoutingRule {

@@ -74,9 +74,10 @@ struct ChurnEvent {
 struct SimulationConfig {
   ReplicaModelConfig replica;  ///< of all; block_tokens is the workload's
   std::int64_t replicas = 8;
-  std::string rule = "warmroute";  ///< see parse_rule
-  RuleFactory own_rule{};          ///< instead of `rule`: a rule of one's own
-  Policy policy{};                 ///< of the rule warmroute
+  std::vector<std::int64_t> capacities;  ///< KV tokens of the replicas in turn, where they differ; empty: `replica`'s
+  std::string rule = "warmroute";        ///< see parse_rule
+  RuleFactory own_rule{};                ///< instead of `rule`: a rule of one's own
+  Policy policy{};                       ///< of the rule warmroute
   View view{};
   std::int64_t routers = 1;        ///< requests are sprayed over them
   bool pin_conversations = false;  ///< instead: a conversation, or the prompt's first two blocks, keep their router
@@ -151,7 +152,7 @@ struct SimulationFigures {
   std::vector<LoadSample> samples;
 };
 
-/// errors: invalid_argument (no replicas, unknown rule or option, a churn event of no replica, a profile whose steps
+/// errors: invalid_argument (no replicas, a capacity below 1, unknown rule or option, a churn event of no replica, a profile whose steps
 /// take no time). threads: any number of simulations at once.
 /// cost: 0.05 to 0.1 us per output token; 12,031 requests of the public conversation trace on 8 replicas 0.2 to 0.4 s.
 [[nodiscard]] Result<SimulationFigures> simulate(const SimulationConfig& config, const Workload& workload);

@@ -103,10 +103,7 @@ class DynamoRule final : public RoutingRule {
 class GaieRule final : public RoutingRule {
  public:
   GaieRule(const RuleSetting& setting, double prefix, double queue, double kv)
-      : capacity_(as_double(std::max<std::int64_t>(1, setting.capacity_blocks))),
-        prefix_(prefix),
-        queue_(queue),
-        kv_(kv) {}
+      : setting_(setting), prefix_(prefix), queue_(queue), kv_(kv) {}
   std::size_t choose(const RoutedRequest& request, Sights sights, SplitMix64& ties) override {
     std::int64_t most = 0, fewest = sights[0].waiting;
     for (const ReplicaSight& s : sights) {
@@ -118,13 +115,15 @@ class GaieRule final : public RoutingRule {
       const ReplicaSight& s = sights[i];
       const double queue = most == fewest ? 1.0 : as_double(most - s.waiting) / as_double(most - fewest);
       least.offer(i, -(prefix_ * matched_share(request, s) + queue_ * queue +
-                       kv_ * (1.0 - as_double(s.used_blocks) / capacity_)));
+                       kv_ * (1.0 - as_double(s.used_blocks) /
+                                        as_double(std::max<std::int64_t>(1, setting_.blocks_of(s.replica))))));
     }
     return least.at();
   }
 
  private:
-  double capacity_, prefix_, queue_, kv_;
+  RuleSetting setting_;
+  double prefix_, queue_, kv_;
 };
 
 /// llm-d's affinity with a wait limit: stay with the replicas that hold 80 % of the prompt unless their least wait

@@ -125,7 +125,7 @@ class PricedRule final : public RoutingRule {
     }
     if (options_.kv > 0) {
       const double needed = as_real(s.used_blocks) + as_real(uncached(request, s)) / as_real(setting_.block_tokens);
-      const double beyond = needed - 0.9 * as_real(setting_.capacity_blocks);
+      const double beyond = needed - 0.9 * as_real(setting_.blocks_of(s.replica));
       if (beyond > 0) total += options_.kv * beyond * prefill(0, setting_.block_tokens);
     }
     return total;

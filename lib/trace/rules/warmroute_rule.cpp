@@ -105,7 +105,7 @@ class WarmrouteRule final : public RoutingRule {
     spec.rates = {times(hw.floor_ps / 1'000, 0), times(hw.per_token_ps, 1), times(hw.per_pair_ps, 2),
                   times(hw.per_context_ps, 3), times(hw.overhead_ps / 1'000, 0)};
     spec.role = role_of(replica);
-    spec.capacity_tokens = setting_.capacity_blocks * setting_.block_tokens;
+    spec.capacity_tokens = setting_.blocks_of(replica) * setting_.block_tokens;
     const auto id = router_.add_replica(std::move(spec), at(now_us));
     ids_[replica] = id ? *id : kNoReplica;
   }

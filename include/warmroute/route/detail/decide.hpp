@@ -19,7 +19,9 @@ inline bool cold_is_beyond(const Prepared& p, const Scratch& scratch, const Cand
   constexpr auto relaxed = std::memory_order_relaxed;
   const Scratch::Cold& cold = scratch.cold[c.hardware];
   const std::int64_t requests = std::min(c.book->requests.load(relaxed), kMaxRequests);
-  const std::int64_t without_decode = c.book->pending_at(p.now.value) + cold.fixed_ns + cold.stall_ns * requests;
+  const std::int64_t pending = c.book->pending_at(p.now.value);
+  const std::int64_t without_decode =
+      pending + pending / 1'000 * cold.tail_milli + cold.fixed_ns + cold.stall_ns * requests;
   return ranking.beyond(without_decode + cold.least_decode_ns) ||
          ranking.beyond(without_decode + decode_ns(p.weights, p.cost, scratch.rates[c.hardware], requests,
                                                    c.book->context_tokens.load(relaxed)));
@@ -116,8 +118,9 @@ inline Reason cost_reason(const Prepared& p, const Scratch& scratch, const CostR
     return chosen.session_here && chosen.cached_tokens < best_cached ? Reason::session : Reason::best_match;
   }
   const CostTerms best = cost_terms(p, scratch, p.pool->candidates[ranking.holder]);
-  const std::int64_t wait = best.wait - chosen_terms.wait;
-  const std::int64_t decode = best.decode + best.stall - chosen_terms.decode - chosen_terms.stall;
+  const std::int64_t wait = best.wait + best.tail - chosen_terms.wait - chosen_terms.tail;
+  const std::int64_t decode =
+      best.decode + best.stall + best.full - chosen_terms.decode - chosen_terms.stall - chosen_terms.full;
   const std::int64_t hot = chosen_terms.rebate - best.rebate;
   if (hot >= wait && hot >= decode) return Reason::spill_hot;
   return wait >= decode ? Reason::spill_wait : Reason::spill_decode;
@@ -147,9 +150,9 @@ inline std::int64_t over_limit_ns(const Prepared& p, const Scratch& scratch, con
     over = std::max<std::int64_t>(0, terms.wait + terms.prefill - policy.saturation_wait.value);
   }
   if (policy.saturation_kv > 0) {
-    const std::int64_t at = c.matches->kv_at.load(std::memory_order_relaxed);
+    const std::int64_t at = c.cache->kv_at.load(std::memory_order_relaxed);
     const bool fresh = at != 0 && p.now.value - at <= policy.signals_max_age.value;
-    const double share = static_cast<double>(c.matches->kv_permille.load(std::memory_order_relaxed)) / 1'000;
+    const double share = static_cast<double>(c.cache->kv_permille.load(std::memory_order_relaxed)) / 1'000;
     if (fresh && share >= policy.saturation_kv) over = std::max<std::int64_t>(over, 1'000'000'000);
   }
   return over;

@@ -265,11 +265,12 @@ inline void RouterCore::model_cache(ReplicaId id, const ReplicaSpec& spec) {
   const std::lock_guard lock(pool.placing);
   ModelledCache& cache = pool.caches[id.slot];
   if (model_slots(pool, id, spec, policy)) return;
+  std::int64_t known = spec.capacity_tokens;
   if (tokens.known && count.known && tokens.value * count.value >= 1) {
-    cache.capacity_tokens = static_cast<std::int64_t>(std::min(tokens.value * count.value, 1e12));
-  } else {
-    cache.capacity_tokens = spec.capacity_tokens > 0 ? spec.capacity_tokens : policy.capacity_tokens;
+    known = static_cast<std::int64_t>(std::min(tokens.value * count.value, 1e12));
   }
+  table_.cache_book(id.slot).capacity_tokens.store(known, std::memory_order_relaxed);
+  cache.capacity_tokens = known > 0 ? known : policy.capacity_tokens;
   if (cache.id == id && cache.residency != nullptr) {  // fit_capacity follows at the next placement
     cache.residency->set_ttl(policy.residency_ttl);
     return;

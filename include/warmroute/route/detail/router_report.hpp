@@ -35,13 +35,18 @@ inline std::string_view lost_because(const Prepared& p, const Request& r, const 
 
 // The weighted term by which a loser is worse most.
 inline std::string_view worst_term(const CostTerms& loser, const CostTerms& winner) {
-  const std::int64_t wait = loser.wait - winner.wait;
+  const std::int64_t wait = loser.wait + loser.tail - winner.wait - winner.tail;
   const std::int64_t miss = (loser.miss - loser.rebate) - (winner.miss - winner.rebate);
   const std::int64_t stall = loser.stall - winner.stall;
   const std::int64_t decode = loser.decode - winner.decode;
   const std::int64_t prior = winner.prior - loser.prior;
+  const std::int64_t room = loser.full + loser.evict - winner.full - winner.evict;
   if (loser.total == winner.total) return "an exact tie, drawn";
   if (prior > wait && prior > miss && prior > stall && prior > decode) return "not the prompt's home on the ring";
+  if (room > wait && room > miss && room > stall && room > decode) {
+    return loser.full - winner.full >= loser.evict - winner.evict ? "its KV cache is fuller"
+                                                                  : "its cache is renewed more quickly";
+  }
   if (miss >= wait && miss >= stall && miss >= decode) return "more to prefill";
   if (wait >= stall && wait >= decode) return "longer queue of prefill work";
   return stall >= decode ? "would stall more running requests" : "slower decode";
@@ -172,8 +177,9 @@ inline RouterStatistics RouterCore::statistics() const {
   for (const ReplicaRow& row : topology.rows) {
     ReplicaStatistics r{
         row.id, row.spec.name, row.spec.dp_rank, row.spec.pool, row.spec.health, read(table_.book(row.id.slot)), 0, 0};
-    r.input_tokens = get(table_.matches(row.id.slot).input_tokens);
-    r.matched_tokens = get(table_.matches(row.id.slot).matched_tokens);
+    r.input_tokens = get(table_.cache_book(row.id.slot).input_tokens);
+    r.matched_tokens = get(table_.cache_book(row.id.slot).matched_tokens);
+    r.held_tokens = get(table_.cache_book(row.id.slot).held_tokens);
     r.engine_prefix = table_.prefix_gains(row.id);
     r.role = row.spec.role;
     if (told != nullptr) {

@@ -52,6 +52,7 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
     slot.hot_entries[slot.hot_count++] = pool.hot.enter(cursor.hash, others);
     if (others) slot.shared_tokens = p.tokens_of(static_cast<std::uint32_t>(cursor.depth));
   }
+  hold_kv(slot);
   sessions_.remember(p.session, d.replica, now);
   if (p.prior_milli != 0) pool.forks.note(p.path, p.known_blocks, fork_from(p));
 
@@ -61,6 +62,14 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
   const Ticket ticket = tickets_.publish(index);
   if (placed) enqueue(pool, index, index, now);
   return ticket;
+}
+
+// A prompt whose start another one in flight has too, and which finds it there, holds what is behind it alone.
+inline void RouterCore::hold_kv(TicketSlot& slot) noexcept {
+  slot.held_tokens = slot.input_tokens - std::min(slot.shared_tokens, slot.cached_tokens);
+  table_.cache_book(slot.replica.slot).held_tokens.fetch_add(slot.held_tokens, std::memory_order_relaxed);
+  if (slot.decode_replica.valid())
+    table_.cache_book(slot.decode_replica.slot).held_tokens.fetch_add(slot.input_tokens, std::memory_order_relaxed);
 }
 
 inline void RouterCore::book_prompt(const Prepared& p, TicketSlot& slot, Nanos now) noexcept {
@@ -78,8 +87,9 @@ inline void RouterCore::book_prompt(const Prepared& p, TicketSlot& slot, Nanos n
   book.context_tokens.fetch_add(slot.input_tokens, relaxed);
   if (book.signals_at.load(relaxed) != 0) {  // what other routers' requests there are taken for
     pool.input_tokens.add(slot.input_tokens * 1'000);
-    pool.prefill_ns.add(slot.pending_ns);
   }
+  pool.prefill_ns.add(slot.pending_ns);
+  table_.cache_book(slot.replica.slot).fill(slot.uncached_tokens, now.value);
   if (p.pool->pairs) pool.shares[slot.replica.slot].add(slot.pending_ns, now.value);
 }
 
@@ -182,7 +192,7 @@ inline void RouterCore::note_apart(PoolState& pool, const LoadBook& book) noexce
 
 // Once per request, when its prefill is over, as engines count theirs. Before the load is released: the slot keeps its tenant until then.
 inline void RouterCore::note_match(const TicketSlot& slot) noexcept {
-  MatchBook& book = table_.matches(slot.replica.slot);
+  CacheBook& book = table_.cache_book(slot.replica.slot);
   bump(book.input_tokens, slot.input_tokens);
   bump(book.matched_tokens, slot.cached_tokens);
 }
@@ -199,6 +209,7 @@ inline void RouterCore::release_prompt(TicketSlot& slot) noexcept {
     book.decoding.fetch_sub(1, relaxed);
   }
   book.context_tokens.fetch_sub(slot.input_tokens, relaxed);
+  table_.cache_book(slot.replica.slot).held_tokens.fetch_sub(slot.held_tokens, relaxed);
   slot.fetched = true;
   book.requests.fetch_sub(1, std::memory_order_release);  // last: a book with no requests may get a new tenant
 }
@@ -212,6 +223,7 @@ inline void RouterCore::release_load(TicketSlot& slot) noexcept {
   LoadBook& book = table_.book(slot.decode_replica.slot);
   book.decoding.fetch_sub(1, relaxed);
   book.context_tokens.fetch_sub(slot.input_tokens, relaxed);
+  table_.cache_book(slot.decode_replica.slot).held_tokens.fetch_sub(slot.input_tokens, relaxed);
   book.requests.fetch_sub(1, std::memory_order_release);
 }
 

@@ -29,6 +29,7 @@ struct Scratch {
     std::int64_t fixed_ns = 0;         // what a replica that holds nothing costs whatever it has to do
     std::int64_t stall_ns = 0;         // what each request that runs there adds to the prefill
     std::int64_t least_decode_ns = 0;  // of its own decode: alone
+    std::int64_t tail_milli = 0;       // by how much more its wait counts
   };
   std::vector<Cold> cold;  // by kind of hardware
   std::array<SharedStep, kMaxCheckpoints> shared{};

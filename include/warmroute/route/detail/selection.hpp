@@ -23,6 +23,8 @@ namespace warmroute::detail {
 // everybody, and gamma rises with the wait, twice as high at kStallWait.
 inline constexpr std::int64_t kStallWait = 2'000'000'000;
 inline constexpr std::int64_t kMostStallWait = 14'000'000'000;
+// And caches are full everywhere then: nobody should compute again elsewhere what lies where there is no room. Half as much counts at this wait.
+inline constexpr std::int64_t kKvPatience = 333'000'000;
 inline constexpr std::int64_t kMostGamma = 100'000;  // thousandths, as the policy's: no product overflows
 
 /// One request, made ready for scoring.
@@ -208,6 +210,8 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
   p.weights = topology.weights;
   p.weights.gamma = std::min(
       kMostGamma, p.weights.gamma + p.weights.gamma * std::min(pool->state->waits.ns(), kMostStallWait) / kStallWait);
+  p.weights.kv = p.weights.kv * kKvPatience / (kKvPatience + std::min(pool->state->waits.ns(), kMostStallWait));
+  p.cost.tail_scale = tail_scale_of(p.weights, pool->state->prefill_ns.milli());
   const std::int64_t expected = pool->state->output_tokens.milli() / 1'000;
   p.cost.input_tokens = p.input_tokens;
   p.cost.output_tokens = r.max_output_tokens >= 0 ? std::min(expected, r.max_output_tokens) : expected;
@@ -228,7 +232,8 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
     const CostTerms idle = cost_of(p.weights, p.cost, rates, whole, cold);
     const std::int64_t rounding = p.apart ? 2 : 0;  // of miss and rebate, where they are multiplied
     scratch.cold[k] = {idle.miss - idle.rebate + idle.transfer - rounding,
-                       cost_of(p.weights, p.cost, rates, whole, one_request).stall, idle.decode};
+                       cost_of(p.weights, p.cost, rates, whole, one_request).stall, idle.decode,
+                       tail_milli(p.weights, p.cost, idle.prefill)};
   }
   p.session = session_key(r.session, r.tenant, pool->name);
   p.session_replica = sessions.find(p.session, now, topology.policy.session_ttl);
@@ -260,6 +265,9 @@ inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const
   out.requests = c.book->requests.load(relaxed);
   out.pending_ns = c.book->pending_at(p.now.value);
   out.context_tokens = c.book->context_tokens.load(relaxed);
+  out.capacity_tokens = c.cache->capacity_tokens.load(relaxed);
+  out.held_tokens = c.cache->held_tokens.load(relaxed);
+  out.turnover_milli = c.cache->turnover.at(p.now.value) / 1'000;
   if (p.apart) out.slowness = c.book->slowness.load(relaxed);
   const std::int64_t at = c.book->signals_at.load(relaxed);
   std::int64_t foreign = 0, waiting = 0;
@@ -270,7 +278,9 @@ inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const
   if (p.peers != nullptr) add_peers(p.peers[c.id.slot], *c.book, p.now.value, out, foreign, waiting);
   if (foreign >
       0) {  // others' requests look like this router's: as long, and with as much to prefill where they still wait
-    out.context_tokens += foreign * (p.pool->state->input_tokens.milli() / 1'000);
+    const std::int64_t tokens = foreign * (p.pool->state->input_tokens.milli() / 1'000);
+    out.context_tokens += tokens;
+    out.held_tokens += tokens;
     if (waiting > 0) {  // those before them are half done in the mean
       const std::int64_t mean = p.pool->state->prefill_ns.milli();
       out.pending_ns += waiting * mean + mean / 2;

@@ -27,7 +27,7 @@ struct Candidate {
   std::uint16_t hardware = 0;  // index into PoolView::hardware
   const LoadBook* book = nullptr;
   const ReplicaSpec* spec = nullptr;  // in `rows` of the same topology
-  const MatchBook* matches = nullptr;
+  CacheBook* cache = nullptr;
 };
 
 /// A candidate that came up a short while ago.
@@ -102,7 +102,7 @@ inline void add_prefillers(PoolView& pool, const Policy& policy, const std::vect
     pool.prefiller_by_slot[row.id.slot] = static_cast<std::uint32_t>(pool.prefillers.size());
     pool.prefillers.push_back({row.id, row.spec.health, row.spec.takes_any_adapter(),
                                static_cast<std::uint16_t>(kind - pool.hardware.begin()), &table.book(row.id.slot),
-                               &row.spec, &table.matches(row.id.slot)});
+                               &row.spec, &table.cache_book(row.id.slot)});
   }
   pool.pairs = pool.pairs || !pool.prefillers.empty();
 }
@@ -126,7 +126,7 @@ inline void add_candidates(PoolView& pool, const Policy& policy, const std::vect
     if (up) pool.plain.push_back(static_cast<std::uint32_t>(pool.candidates.size()));
     pool.candidates.push_back({row.id, row.spec.health, row.spec.takes_any_adapter(),
                                static_cast<std::uint16_t>(kind - pool.hardware.begin()), &table.book(row.id.slot),
-                               &row.spec, &table.matches(row.id.slot)});
+                               &row.spec, &table.cache_book(row.id.slot)});
     pool.any_up = pool.any_up || up;
     pool.any_slots = pool.any_slots || row.spec.cache_kind == CacheKind::slots;
     pool.any_adapter = pool.any_adapter && row.spec.takes_any_adapter();
