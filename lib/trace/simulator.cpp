@@ -148,24 +148,23 @@ void Fleet::end_steps(std::int64_t now_us) {
 }
 
 void Fleet::apply_churn(std::int64_t now_us) {
-  using Kind = ChurnEvent::Kind;
   for (; next_churn_ < config_.churn.size() && config_.churn[next_churn_].at_us <= now_us; ++next_churn_) {
     const ChurnEvent& e = config_.churn[next_churn_];
-    if (e.kind == Kind::add) {
+    if (e.kind == ChurnEvent::Kind::add) {
       join(replicas_, now_us);
       continue;
     }
     if (standing_[e.replica] == Standing::absent) continue;
     switch (e.kind) {
-      case Kind::remove: die(e.replica, now_us); break;
-      case Kind::restart:
+      case ChurnEvent::Kind::remove: die(e.replica, now_us); break;
+      case ChurnEvent::Kind::restart:
         die(e.replica, now_us);
         join(e.replica, now_us);
         break;
-      case Kind::drain: set_standing(e.replica, Standing::draining, now_us); break;
-      case Kind::resume: set_standing(e.replica, Standing::up, now_us); break;
-      case Kind::speed: state_.models[e.replica].set_speed(e.value); break;
-      case Kind::add: break;
+      case ChurnEvent::Kind::drain: set_standing(e.replica, Standing::draining, now_us); break;
+      case ChurnEvent::Kind::resume: set_standing(e.replica, Standing::up, now_us); break;
+      case ChurnEvent::Kind::speed: state_.models[e.replica].set_speed(e.value); break;
+      case ChurnEvent::Kind::add: break;
     }
   }
 }
