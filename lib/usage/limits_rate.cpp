@@ -54,11 +54,11 @@ void RateCharges::close(std::uint64_t order) noexcept {
 void RateCharges::rescale(Ticks from, Ticks to, Ticks now) noexcept {
   elapse(now);
   if (from == to || marks_.empty()) return;
-  constexpr Ticks kMost = Ticks{1} << 110;
+  constexpr Ticks kMostAhead = Ticks{1} << 110;
   Ticks sum = 0;
   for (Mark& mark : marks_) {
     const Ticks units = (mark.ahead + from - 1) / from;
-    mark.ahead = units > kMost / to ? kMost : units * to;
+    mark.ahead = units > kMostAhead / to ? kMostAhead : units * to;
     sum += mark.ahead;
   }
   arrival_ = elapsed_ + sum;
