@@ -40,6 +40,20 @@ function(warmroute_compile_together target batch)
   endif()
 endfunction()
 
+# The files of lib/ in a target compiled together, room by room.
+function(warmroute_compile_rooms_together target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # GCC takes the files for headers, in which a class must not hold what an unnamed namespace has.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  foreach(source IN LISTS ARGN)
+    string(REPLACE "${PROJECT_SOURCE_DIR}/" "" place "${source}")
+    if(place MATCHES "^lib/([a-z]+)/(kv_|metrics_|forms/|decision_log/|rules/)?")
+      string(MAKE_C_IDENTIFIER "${CMAKE_MATCH_1}_${CMAKE_MATCH_2}" room)
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${room})
+    endif()
+  endforeach()
+endfunction()
+
 # warmroute_add_test(<name> SOURCES a.cpp... [LIBRARIES ...] [LABELS core;...])
 # One GoogleTest executable. LABELS core marks what the sanitizer runs repeat, threads what is worth a run under TSan.
 function(warmroute_add_test name)
