@@ -93,6 +93,7 @@ struct Journal::Impl {
   Status sync_to(std::unique_lock<std::mutex>& lock);
   Status after_append(std::unique_lock<std::mutex>& lock, bool force);
   void read_cursor();
+  void set_cursor_back();
   Status write_cursor();
 
   const std::string directory;
@@ -144,6 +145,7 @@ Status Journal::Impl::start() {
     if (!file->ok()) return journal_error("open", path);
     if (ftruncate(file->get(), static_cast<off_t>(offset)) != 0) return journal_error("cut", path);
   }
+  set_cursor_back();
   std::map<std::uint64_t, std::string> left_open;
   for (auto& [number, event] : open) left_open.emplace(number, std::move(event.payload));
   for (const auto& [number, payload] : left_open) {
@@ -299,6 +301,16 @@ void Journal::Impl::read_cursor() {
   if (first.ec != std::errc{} || first.ptr == end || *first.ptr != ' ') return;
   const auto second = std::from_chars(first.ptr + 1, end, read.offset);
   if (second.ec == std::errc{} && std::string_view(second.ptr, end) == " end\n") cursor = read;
+}
+
+// A machine that lost power keeps the cursor and may lose records before it: read on from there, everything that follows
+// would be the middle of a record, and nothing would be handed over until the next segment. What was lost had numbers that
+// a consumer has seen; each was in a record of more than one byte.
+void Journal::Impl::set_cursor_back() {
+  const JournalCursor end{segment, offset};
+  if (cursor <= end) return;
+  next_number += cursor.segment == segment ? cursor.offset - offset : options.segment_bytes;
+  cursor = end;
 }
 
 // A new file in the place of the old one: there is always a whole one.

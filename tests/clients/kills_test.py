@@ -138,9 +138,11 @@ def tear(journal: Journal, chance: random.Random) -> str:
             file.write(chance.randbytes(chance.randint(1, 400)))
     elif kind == "part":
         # The beginning of what was a record once, as a write leaves it that the disk took in part.
-        tail = segment.read_bytes()[-250:]
+        # Where that happens to be all of a record, not its last byte: a whole one would be told twice.
+        piece = segment.read_bytes()[-250:][: chance.randint(1, 200)]
+        size = 8 + int.from_bytes(piece[:4], "little")
         with segment.open("ab") as file:
-            file.write(tail[: chance.randint(1, 200)])
+            file.write(piece[: size - 1])
     else:
         records, _ = journal.look()
         if not records or records[-1]["kind"] != "begin":

@@ -253,6 +253,44 @@ TEST_F(JournalTest, HandOverGoesOnFromTheCursorAndDeletesWhatIsDone) {
   EXPECT_EQ(*j.begin(event("next", 1)), 32u);
 }
 
+TEST_F(JournalTest, HandOverGoesOnWhenTheMachineLostWhatLayBeforeItsCursor) {
+  std::uint64_t lost = 0;
+  JournalCursor cursor;
+  {
+    Journal j = open();
+    ASSERT_TRUE(j.end(*j.begin(event("op", 1)), event("op", 1)));
+    lost = *j.begin(event("lost", 2));
+    read({}, &cursor);  // a begin that is read past lies before the cursor, too
+    ASSERT_TRUE(j.acknowledge(cursor));
+  }
+  fs::resize_file(segments().back(), cursor.offset - 5);
+  Journal j = open();
+  EXPECT_LT(j.acknowledged(), cursor);
+  const std::uint64_t number = *j.begin(event("new", 3));
+  EXPECT_GT(number, lost);  // its consumer may have seen that number
+  ASSERT_TRUE(j.end(number, event("new", 3)));
+  const auto all = read(j.acknowledged(), &cursor);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].operation, "new");
+  EXPECT_TRUE(j.acknowledge(cursor));
+}
+
+TEST_F(JournalTest, ACursorOfSegmentsThatAreGoneMeansTheNewOnesBeginning) {
+  {
+    Journal j = open();
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(j.end(*j.begin(event("op", i)), event("op", i)));
+    JournalCursor cursor;
+    read({}, &cursor);
+    ASSERT_TRUE(j.acknowledge(cursor));
+  }
+  fs::remove(segments().back());
+  Journal j = open();
+  ASSERT_TRUE(j.end(*j.begin(event("new", 9)), event("new", 9)));
+  const auto all = read(j.acknowledged());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].operation, "new");
+}
+
 TEST_F(JournalTest, ADamagedSegmentLosesItsRestAndNoOther) {
   JournalOptions small;
   small.segment_bytes = 400;

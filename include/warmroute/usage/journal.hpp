@@ -114,7 +114,8 @@ struct JournalStatistics {
 /// threads: any; appends take turns. cost: bench_journal; one write of 100 to 400 bytes.
 class Journal {
  public:
-  /// Opens or makes a journal in a directory, cuts a torn tail and writes down what was left open.
+  /// Opens or makes a journal in a directory, cuts a torn tail and writes down what was left open. A cursor behind records
+  /// that a machine lost is set back to the end that it left.
   /// errors: io; already_exists: another process has it open; malformed: the directory holds something else.
   static Result<Journal> open(const std::string& directory, const JournalOptions& options = {});
   ~Journal();
