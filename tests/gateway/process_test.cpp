@@ -397,7 +397,7 @@ TEST(GatewayProcess, LearnsFromEventsWhatAnEngineHoldsAndThatItWasRestarted) {
   // Another client's prompt, which never came through this gateway.
   EXPECT_EQ(ask(engine->port, theirs).reported, 0);
   for (const auto& [text, tokens] : {std::pair(ours, 160), std::pair(theirs, 240)}) {
-    EXPECT_TRUE(eventually([&, before = &text] { return ask(port, *before).foreseen == tokens; }));
+    EXPECT_TRUE(eventually([&, before = &text, held = tokens] { return ask(port, *before).foreseen == held; }));
     const Cached cached = ask(port, text);
     EXPECT_EQ(cached.foreseen, tokens);
     EXPECT_EQ(cached.reported, tokens);
