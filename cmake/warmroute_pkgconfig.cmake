@@ -5,7 +5,7 @@
 set(WARMROUTE_PC_NEEDED_PACKAGES)
 set(WARMROUTE_PC_NEEDED_LIBS)
 if(TARGET warmroute)
-  set(packages simdjson absl_flat_hash_map absl_strings absl_synchronization zlib libcrypto)
+  set(packages simdjson absl_flat_hash_map absl_strings zlib libcrypto)
   find_package(PkgConfig QUIET)
   if(PkgConfig_FOUND)
     pkg_check_modules(WARMROUTE_PC_NEEDED QUIET ${packages})

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -462,6 +463,22 @@ TEST(Limits, ManyThreadsNeverOvershootOneBudget) {
   EXPECT_EQ(one.used(at(1)), settled.load());
   EXPECT_EQ(one.limits.statistics().open, 0u);
   EXPECT_EQ(one.limits.statistics().allowed + one.limits.statistics().denied, 64u * 200u);
+}
+
+TEST(Limits, ManyThreadsThatMeetNewScopesAtOnceGetTheSameIds) {
+  constexpr std::size_t kScopes = 500;
+  Limits limits;
+  std::vector<std::vector<std::uint32_t>> seen(8);
+  std::vector<std::thread> clients;
+  for (std::vector<std::uint32_t>& mine : seen) {
+    clients.emplace_back([&limits, &mine] {
+      for (std::size_t i = 0; i < kScopes; ++i)
+        mine.push_back(static_cast<std::uint32_t>(*limits.scope("key", std::to_string(i))));
+    });
+  }
+  for (std::thread& c : clients) c.join();
+  for (const auto& one : seen) EXPECT_EQ(one, seen.front());
+  EXPECT_EQ(std::set<std::uint32_t>(seen[0].begin(), seen[0].end()).size(), kScopes);
 }
 
 }  // namespace
