@@ -15,17 +15,8 @@ namespace {
 using warmroute::Meter;
 
 constexpr int kEvents = 512;
-const char* const kWords[] = {" the",
-                              " prefix",
-                              " cache",
-                              ",",
-                              " and",
-                              " \\\"quoted\\\"",
-                              "\\n\\n",
-                              " replica",
-                              "s",
-                              " Gr\xC3\xB6\xC3\x9F"
-                              "e"};
+const char* const kWords[] = {
+    " the", " prefix", " cache", ",", " and", " \\\"quoted\\\"", "\\n\\n", " replica", "s", " Gr\xC3\xB6\xC3\x9F\x65"};
 
 enum class Kind { chat, chat_usage_null, responses, messages, gemini, continuous };
 
