@@ -500,7 +500,7 @@ TEST(GatewayPeersTell, WhatTheyHaveInFlightAndTheOthersCountIt) {
 
 /// A member that the test speaks for: g1 of two.
 struct Voice {
-  explicit Voice(const Config& config) : it(*gateway::Peers::open(config, 1, io)) {}
+  explicit Voice(Config mine) : config(std::move(mine)), it(*gateway::Peers::open(config, 1, io)) {}
   [[nodiscard]] std::string mark(const std::string& to, const std::string& message) const {
     gateway::Upstream there;
     there.name = to;
@@ -510,6 +510,7 @@ struct Voice {
     return call(rig.port(), "POST", "/peers/loads", body, mark("g0", "/peers/loads " + body));
   }
 
+  const Config config;  // Peers looks into it
   examples::asio::io_context io;
   std::unique_ptr<gateway::Peers> it;
 };
