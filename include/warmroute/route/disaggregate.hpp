@@ -5,10 +5,17 @@
 ///   unified(r) = prompt(r) + decode(r)
 ///   pair(p, d) = prompt(p) + latency + per token * (input - held by d) + wait(d) + decode(d)
 ///
-/// u is the share of time that a replica has spent on prefill of late: decodes there advance in the rest. So replicas
-/// that prefill much repel decodes, those that decode much repel prompts, and a fleet whose replicas can do both parts
-/// itself into as many of each as the traffic needs. lost: requests that are pushed beyond ttft_limit or itl_limit, each
-/// worth the time of its answer; none up to 0.6 of a limit, all at it, in proportion between. Without these limits
+/// u is the share of time by which prefill has held up decodes there of late: not all of it, since a step that computes a
+/// prompt brings every decode beside it a token, too. So replicas that prefill much
+/// repel decodes, those that decode much repel prompts, and a fleet whose replicas can do both parts itself into as many of
+/// each as the traffic needs. lost: requests that are pushed beyond a limit, each worth the time of its answer:
+///
+///   of x = expected / limit:   to ttft_limit              (x - 0.6) / 0.4         the whole way: wait, P, transfer, wait(d)
+///                              to itl_limit, by a prompt  (x - 0.7) / 0.4         a quarter of those who decode there
+///                              to itl_limit, by a decode  ((x - 0.65) / 0.4)^2    itself, and a quarter of those
+///
+/// cut at 0 and 1. A prompt is kept away early and evenly, so that replicas part before the limit is near; a decode is
+/// refused late and then steeply: where only decodes are, the expectation is good. Without these limits
 /// whatever is expected to take everybody least time wins. Measured in benchmarks/README.md ("Prefill and decode
 /// apart"): interference 0.05 to 0.2 is flat; with 0 the replicas do not part, with 0.6 too few of them prefill.
 /// Does not: move KV, which engines do among themselves; look at the topology of links.
@@ -53,31 +60,47 @@ class PrefillShare {
   static constexpr std::int64_t kWindowUs = 10'000'000;  // about the time that a request decodes
 
   void add(std::int64_t work_ns, std::int64_t now_ns) noexcept {
-    const std::int64_t work = work_us(now_ns) + std::clamp<std::int64_t>(work_ns / 1'000, 0, kMostUs);
-    work_us_.store(std::min(work, kMostUs), std::memory_order_relaxed);
+    const std::int64_t work = std::clamp<std::int64_t>(work_ns / 1'000, 0, kMostUs);
+    const std::int64_t before = faded(work_us_, now_ns);
+    const std::int64_t prompts = faded(prompts_, now_ns) + (work > 0 ? kPrompt : 0);
+    work_us_.store(std::min(before + work, kMostUs), std::memory_order_relaxed);
+    prompts_.store(std::min(prompts, kMostUs), std::memory_order_relaxed);
     at_us_.store(now_ns / 1'000, std::memory_order_relaxed);
   }
-  /// returns: thousandths of the time, `more_ns` of further work included. 900 at most: decodes advance in every step.
-  [[nodiscard]] std::int64_t milli(std::int64_t now_ns, std::int64_t more_ns = 0) const noexcept {
+  /// returns: thousandths of the time. 900 at most: decodes advance in every step.
+  [[nodiscard]] std::int64_t milli(std::int64_t now_ns) const noexcept {
+    return std::min<std::int64_t>(900, faded(work_us_, now_ns) * 1'000 / kWindowUs);
+  }
+  /// returns: the same of the time by which it holds up decodes whose step takes `step_ns` without it, one more prompt of
+  /// `more_ns` included: W * W / (W + n * step) for n prompts of W together, since the step that computes a prompt brings each
+  /// decode a token. A prompt that takes several steps counts as one.
+  [[nodiscard]] std::int64_t stall_milli(std::int64_t now_ns, std::int64_t step_ns,
+                                         std::int64_t more_ns = 0) const noexcept {
     const std::int64_t more = std::clamp<std::int64_t>(more_ns / 1'000, 0, kMostUs);
-    return std::min<std::int64_t>(900, (work_us(now_ns) + more) * 1'000 / kWindowUs);
+    const std::int64_t work = faded(work_us_, now_ns) + more;
+    if (work <= 0) return 0;
+    const std::int64_t prompts = faded(prompts_, now_ns) + (more > 0 ? kPrompt : 0);
+    const std::int64_t steps = prompts / kPrompt * (step_ns / 1'000) + prompts % kPrompt * (step_ns / 1'000) / kPrompt;
+    return std::min<std::int64_t>(900, work * 1'000 / kWindowUs * work / (work + steps));
   }
 
  private:
-  static constexpr std::int64_t kMostUs = 100'000'000'000;
-  [[nodiscard]] std::int64_t work_us(std::int64_t now_ns) const noexcept {
-    const std::int64_t work = work_us_.load(std::memory_order_relaxed);
+  static constexpr std::int64_t kMostUs = 10'000'000'000;  // squares of it fit
+  static constexpr std::int64_t kPrompt = 1'024;           // one prompt, so that fading keeps its fractions
+  [[nodiscard]] std::int64_t faded(const std::atomic<std::int64_t>& what, std::int64_t now_ns) const noexcept {
+    const std::int64_t amount = what.load(std::memory_order_relaxed);
     const std::int64_t passed = now_ns / 1'000 - at_us_.load(std::memory_order_relaxed);
-    if (work == 0 || passed <= 0) return work;
-    return passed > 16 * kWindowUs ? 0 : work / 16 * kWindowUs / (kWindowUs + passed) * 16;
+    if (amount == 0 || passed <= 0) return amount;
+    return passed > 16 * kWindowUs ? 0 : amount / 16 * kWindowUs / (kWindowUs + passed) * 16;
   }
   std::atomic<std::int64_t> work_us_{0};
+  std::atomic<std::int64_t> prompts_{0};
   std::atomic<std::int64_t> at_us_{0};
 };
 
 /// What one replica has beside CostReplica.
 struct PairReplica {
-  std::int64_t share_milli = 0;       ///< PrefillShare
+  std::int64_t share_milli = 0;       ///< PrefillShare, of the time by which decodes are held up
   std::int64_t share_with_milli = 0;  ///< the same with this request's prefill
   std::int64_t decoding = 0;          ///< requests that decode there
 };
@@ -101,12 +124,21 @@ struct PairTerms {
   DecodeTerms decode;
   std::int64_t transfer = 0;
   std::int64_t decode_wait = 0;  ///< prefill work booked on the decode replica
-  std::int64_t total = 0;
+  std::int64_t total = 0;        ///< what is lost to ttft_limit on the whole way instead of the prompt's own part
 };
 
 namespace detail {
 
-inline constexpr std::int64_t kSafeMilli = 600;
+// Thousandths of a limit: none is lost up to the first, all are from the second on.
+struct LossRamp {
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+};
+inline constexpr LossRamp kLate{600, 1'000};
+inline constexpr LossRamp kPushed{700, 1'100};
+inline constexpr LossRamp kCrowded{650, 1'050};
+inline constexpr std::int64_t kOthersShare =
+    4;  // one in so many of those who decode there is lost as a new one would be
 
 inline std::int64_t stretched(std::int64_t step_ns, std::int64_t share_milli) noexcept {
   return step_ns * 1'000 / (1'000 - share_milli);
@@ -117,11 +149,19 @@ inline std::int64_t step_ns(const Rates& rates, std::int64_t requests, std::int6
                             rates.context_ps * std::min(context_tokens, kMaxContext) / 1'000;
   return std::min<std::int64_t>(step, 10'000'000'000);  // no limit is longer
 }
-/// returns: thousandths of a request that are lost to a limit when this is what is expected: none up to 600 thousandths of it, all at it.
-inline std::int64_t lost_milli(std::int64_t expected_ns, std::int64_t limit_ns) noexcept {
+/// returns: thousandths of a request that are lost to a limit when this is what is expected; 0 without a limit.
+inline std::int64_t lost_milli(std::int64_t expected_ns, std::int64_t limit_ns, const LossRamp& ramp) noexcept {
   if (limit_ns <= 0) return 0;
-  const std::int64_t share = std::min<std::int64_t>(expected_ns / std::max<std::int64_t>(1, limit_ns / 1'000), 1'000);
-  return std::max<std::int64_t>(0, share - kSafeMilli) * 1'000 / (1'000 - kSafeMilli);
+  const std::int64_t share = std::min(expected_ns / std::max<std::int64_t>(1, limit_ns / 1'000), ramp.to);
+  return std::max<std::int64_t>(0, share - ramp.from) * 1'000 / (ramp.to - ramp.from);
+}
+inline std::int64_t late_milli(std::int64_t ttft_ns, std::int64_t limit_ns) noexcept {
+  return lost_milli(ttft_ns, limit_ns, kLate);
+}
+/// The risk of a decode grows with the square.
+inline std::int64_t crowded_milli(std::int64_t itl_ns, std::int64_t limit_ns) noexcept {
+  const std::int64_t lost = lost_milli(itl_ns, limit_ns, kCrowded);
+  return lost * lost / 1'000;
 }
 
 }  // namespace detail
@@ -137,19 +177,20 @@ inline PromptTerms prompt_terms(const PairWeights& w, const CostRequest& q, cons
   PromptTerms t;
   t.cost = cost_of(w.cost, q, rates, whole_prefill_ns, r);
   const std::int64_t worth_milli = worth_ns(w, q, rates) / 1'000;
-  t.late = detail::lost_milli(t.cost.wait + t.cost.prefill, w.ttft_limit_ns) * worth_milli;
+  t.late = detail::late_milli(t.cost.wait + t.cost.prefill, w.ttft_limit_ns) * worth_milli;
   if (w.itl_limit_ns > 0 && more.decoding > 0) {
     const std::int64_t step = detail::step_ns(rates, more.decoding, r.context_tokens);
-    const std::int64_t before = detail::lost_milli(detail::stretched(step, more.share_milli), w.itl_limit_ns);
-    const std::int64_t after = detail::lost_milli(detail::stretched(step, more.share_with_milli), w.itl_limit_ns);
-    // Those who decode there are half done in the mean.
-    t.pushed = (after - before) * std::min(more.decoding, kMaxRequests) / 2 * worth_milli;
+    const auto lost_at = [&](std::int64_t share_milli) {
+      return detail::lost_milli(detail::stretched(step, share_milli), w.itl_limit_ns, detail::kPushed);
+    };
+    const std::int64_t more_lost = lost_at(more.share_with_milli) - lost_at(more.share_milli);
+    t.pushed = more_lost * std::min(more.decoding, kMaxRequests) / detail::kOthersShare * worth_milli;
   }
   t.total = t.cost.total - t.cost.decode + t.late + t.pushed;
   return t;
 }
 
-/// `share_milli`: of the time that is left for prefill there while it decodes.
+/// `share_milli`: of the time by which prefill holds up decodes there meanwhile.
 inline DecodeTerms decode_terms(const PairWeights& w, const CostRequest& q, const Rates& rates, const CostReplica& r,
                                 const PairReplica& more, std::int64_t share_milli) noexcept {
   DecodeTerms t;
@@ -159,9 +200,9 @@ inline DecodeTerms decode_terms(const PairWeights& w, const CostRequest& q, cons
   t.decode = t.itl * output / 1'000 * w.cost.delta;
   if (w.itl_limit_ns > 0) {
     const std::int64_t without = detail::stretched(detail::step_ns(rates, there, r.context_tokens), share_milli);
-    const std::int64_t lost = detail::lost_milli(t.itl, w.itl_limit_ns);
-    const std::int64_t others =
-        (lost - detail::lost_milli(without, w.itl_limit_ns)) * std::min(more.decoding, kMaxRequests) / 2;
+    const std::int64_t lost = detail::crowded_milli(t.itl, w.itl_limit_ns);
+    const std::int64_t others = (lost - detail::crowded_milli(without, w.itl_limit_ns)) *
+                                std::min(more.decoding, kMaxRequests) / detail::kOthersShare;
     t.crowded = (lost + others) * (worth_ns(w, q, rates) / 1'000);
   }
   t.total = t.decode + t.crowded;
