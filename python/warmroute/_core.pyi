@@ -511,7 +511,7 @@ class Policy:
         ...
     def __hash__(self) -> int:
         ...
-    def __init__(self, *, algorithm: Algorithm | str = 'cost', beta: typing.SupportsFloat | typing.SupportsIndex = 1.0, gamma: typing.SupportsFloat | typing.SupportsIndex = 0.045, delta: typing.SupportsFloat | typing.SupportsIndex = 0.5, hot: typing.SupportsFloat | typing.SupportsIndex = 2.0, session_bonus_ns: typing.SupportsIndex = 20000000, host_transfer_per_token_ns: typing.SupportsIndex = 2000, disk_transfer_per_token_ns: typing.SupportsIndex = 10000, shared_transfer_per_token_ns: typing.SupportsIndex = 20000, ring_key: RingKey | str = 'prefix', ring_key_tokens: typing.SupportsIndex = 1024, ring_points: typing.SupportsIndex = 256, ring_seed: typing.SupportsIndex = 0, routers: typing.SupportsIndex = 1, bound_factor: typing.SupportsFloat | typing.SupportsIndex = 1.5, block_size: typing.SupportsIndex = 16, hash_seed: typing.SupportsIndex = 1337, isolation: Isolation | str = 'salt', capacity_tokens: typing.SupportsIndex = 400000, residency_ttl_ns: typing.SupportsIndex = 0, lease_ns: typing.SupportsIndex = 600000000000, session_ttl_ns: typing.SupportsIndex = 3600000000000, signals_max_age_ns: typing.SupportsIndex = 2000000000, stale_signals: StaleSignals | str = 'ignore', route_when_all_down: bool = True, seed: typing.SupportsIndex = 0, version: typing.SupportsIndex = 0, learn_rates: bool = True, saturation_wait_ns: typing.SupportsIndex = 0, saturation_kv: typing.SupportsFloat | typing.SupportsIndex = 0.0, shed_priority: typing.SupportsIndex = 0, disaggregate: Disaggregate | str = 'never', unified_pairs: bool = False, pair_min_tokens: typing.SupportsIndex = 0, kv_transfer_per_token_ns: typing.SupportsIndex = 2600, kv_transfer_latency_ns: typing.SupportsIndex = 5000000, transfer_timeout_ns: typing.SupportsIndex = 30000000000, decode_keeps_cache: bool = True, interference: typing.SupportsFloat | typing.SupportsIndex = 0.1, ttft_limit_ns: typing.SupportsIndex = 0, itl_limit_ns: typing.SupportsIndex = 0) -> None:
+    def __init__(self, *, algorithm: Algorithm | str = 'cost', beta: typing.SupportsFloat | typing.SupportsIndex = 1.0, gamma: typing.SupportsFloat | typing.SupportsIndex = 0.06, delta: typing.SupportsFloat | typing.SupportsIndex = 0.5, hot: typing.SupportsFloat | typing.SupportsIndex = 2.0, tail: typing.SupportsFloat | typing.SupportsIndex = 0.4, reuse_ns: typing.SupportsIndex = 30000000000, session_bonus_ns: typing.SupportsIndex = 20000000, host_transfer_per_token_ns: typing.SupportsIndex = 2000, disk_transfer_per_token_ns: typing.SupportsIndex = 10000, shared_transfer_per_token_ns: typing.SupportsIndex = 20000, ring_key: RingKey | str = 'prefix', ring_key_tokens: typing.SupportsIndex = 1024, ring_points: typing.SupportsIndex = 256, ring_seed: typing.SupportsIndex = 0, routers: typing.SupportsIndex = 1, bound_factor: typing.SupportsFloat | typing.SupportsIndex = 1.5, block_size: typing.SupportsIndex = 16, hash_seed: typing.SupportsIndex = 1337, isolation: Isolation | str = 'salt', capacity_tokens: typing.SupportsIndex = 400000, residency_ttl_ns: typing.SupportsIndex = 0, lease_ns: typing.SupportsIndex = 600000000000, session_ttl_ns: typing.SupportsIndex = 3600000000000, signals_max_age_ns: typing.SupportsIndex = 2000000000, stale_signals: StaleSignals | str = 'ignore', route_when_all_down: bool = True, seed: typing.SupportsIndex = 0, version: typing.SupportsIndex = 0, learn_rates: bool = True, saturation_wait_ns: typing.SupportsIndex = 0, saturation_kv: typing.SupportsFloat | typing.SupportsIndex = 0.0, shed_priority: typing.SupportsIndex = 0, disaggregate: Disaggregate | str = 'never', unified_pairs: bool = False, pair_min_tokens: typing.SupportsIndex = 0, kv_transfer_per_token_ns: typing.SupportsIndex = 2600, kv_transfer_latency_ns: typing.SupportsIndex = 5000000, transfer_timeout_ns: typing.SupportsIndex = 30000000000, decode_keeps_cache: bool = True, interference: typing.SupportsFloat | typing.SupportsIndex = 0.1, ttft_limit_ns: typing.SupportsIndex = 0, itl_limit_ns: typing.SupportsIndex = 0) -> None:
         ...
     def __repr__(self) -> str:
         ...
@@ -638,6 +638,11 @@ class Policy:
         Believed blocks expire after so long; 0 = never.
         """
     @property
+    def reuse_ns(self) -> int:
+        """
+        Within which a prefix is asked for again: caches that are renewed as quickly lose by what is new; 0 = off.
+        """
+    @property
     def ring_key(self) -> RingKey:
         """
         What the ring's key is made of.
@@ -711,6 +716,11 @@ class Policy:
     def stale_signals(self) -> StaleSignals:
         """
         What stale signals mean.
+        """
+    @property
+    def tail(self) -> float:
+        """
+        How much more the wait counts for a prompt as long as the mean, in proportion for others; 0 = equally.
         """
     @property
     def transfer_timeout_ns(self) -> int:
