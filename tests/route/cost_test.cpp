@@ -42,7 +42,7 @@ TEST(Rates, NeverOverflow) {
   CostReplica huge;
   huge.requests = std::numeric_limits<std::int64_t>::max();
   huge.context_tokens = std::numeric_limits<std::int64_t>::max();
-  huge.pending_ns = 10 * Rates::kMaxNs;
+  huge.pending_ns = 65'536 * Rates::kMaxNs;
   huge.held_tokens = 1'000'000'000'000;
   huge.capacity_tokens = 1;
   huge.turnover_milli = std::numeric_limits<std::int64_t>::max();

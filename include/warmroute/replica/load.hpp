@@ -102,15 +102,13 @@ class PrefixBook {
 /// What one replica's KV cache is asked for and what fills it. Atomics of one cache line: read where a replica is priced in full.
 /// threads: any.
 struct alignas(64) CacheBook {
-  std::atomic<std::int64_t> input_tokens{0};    ///< of the requests whose prefill ended there
-  std::atomic<std::int64_t> matched_tokens{0};  ///< of those, what was matched when they were routed
-  std::atomic<std::int64_t> kv_at{0};           ///< ns; when the engine last said how full its cache is; 0 = never
-  std::atomic<std::int32_t> kv_permille{0};     ///< share of KV blocks in use
-  std::atomic<std::int64_t> held_tokens{
-      0};  ///< of the prompts in flight: cached ones that another one in flight shares count once
+  std::atomic<std::int64_t> input_tokens{0};     ///< of the requests whose prefill ended there
+  std::atomic<std::int64_t> matched_tokens{0};   ///< of those, what was matched when they were routed
+  std::atomic<std::int64_t> kv_at{0};            ///< ns; when the engine last said how full its cache is; 0 = never
+  std::atomic<std::int32_t> kv_permille{0};      ///< share of KV blocks in use
+  std::atomic<std::int64_t> held_tokens{0};      ///< of prompts in flight; what several of them share counts once
   std::atomic<std::int64_t> capacity_tokens{0};  ///< as the engine or the spec says; 0 = unknown
-  FadingSum
-      turnover;  ///< millionths of the capacity that were computed anew, of late: what came in, and pushed others out
+  FadingSum turnover;  ///< millionths of the capacity, computed anew of late: it came in, and pushed others out
 
   /// How much of the capacity prompts will have filled anew: `tokens` more.
   void fill(std::int64_t tokens, std::int64_t now_ns) noexcept {

@@ -9,15 +9,17 @@
 /// The rebate spreads hot prefixes: a missing block that p >= 2 requests in flight contain is charged 1/(1 + hot*p/N) of its
 /// work, since a copy here will serve p/N of them. W counts the first prompt's work as done at the rate at which time passes (LoadBook).
 ///
-/// tail: whoever holds a long prompt is waited for, so each later request pays for W again, in proportion to P; the size-aware value of a
-/// queue's backlog has the same product (M/G/1, first in first out: lambda/(1 - rho) * W * P; Hyytia, Penttinen and Aalto, EJOR 2012).
+/// tail: a long prompt behind a queue makes the busy time of that replica long, and all who come meanwhile wait for it: the size-aware value of
+/// a queue's backlog has the same product (M/G/1, first in first out: lambda/(1 - rho) * W * P; Hyytia, Penttinen and Aalto, EJOR 2012).
 /// renewed: the share of this replica's KV cache that is computed anew within `reuse`, 0.4 at most; what comes in pushes as much out, and who
-/// has a larger or quieter cache loses less. Caches of 2.2 and 0.3 million tokens side by side, utilisation 0.9: TTFT 1.00 s instead of 1.07. full: the share by which the cache is booked beyond 0.9 of its capacity, of the time that an answer takes there.
+/// has a larger or quieter cache loses less. Caches of 2.2 and 0.3 million tokens side by side, utilisation 0.9: TTFT is 8 % lower with it.
+/// full: the share by which the cache is booked beyond 0.9 of its capacity, of the time that an answer takes there.
 ///
 /// Constants: measured over the public conversation trace in a discrete-event fleet (benchmarks/README.md, "Policies"). beta 0.5..1.5 and
 /// delta 0.25..0.6 are flat. gamma trades: at 0.2 the mean end-to-end time is 2 % lower, but the p99 of TTFT is 15 % higher at utilisation
-/// 0.9 and 2.5 times as high at 1.1. tail trades the other way: 0.4 takes 3 % from that p99 at 0.9, 12 % at 1.1, and adds 1 % to the mean end-to-end time. hot 2 keeps 50 agents with one prompt at 1.05x the mean
-/// on the busiest of 8 replicas (1: 1.35x); without the rebate all of them stay on one.
+/// 0.9 and 2.5 times as high at 1.1. tail trades the other way: 0.4 takes 3 % from that p99 at 0.9, 12 % at 1.1, and adds 1 % to the mean
+/// end-to-end time. hot 2 keeps 50 agents with one prompt at 1.05x the mean on the busiest of 8 replicas (1: 1.35x); without the rebate all
+/// of them stay on one.
 ///
 /// gamma is the policy's while the replicas that are chosen make prompts wait for little; it rises with that wait, twice as high at two seconds,
 /// eight times at fourteen: a fleet that has more to do than it can should compute nothing twice. 16 x 8b-a100 at utilisation 0.9 and 1.1: TTFT 10.7 and
@@ -176,9 +178,12 @@ inline std::int64_t tail_milli(const CostWeights& w, const CostRequest& q, std::
   constexpr std::int64_t kMostPrefill = 100'000'000;  // 1,024 ns each
   return std::min(std::min(prefill_ns >> 10, kMostPrefill) * q.tail_scale >> 20, 32 * w.tail);
 }
+inline std::int64_t tail_ns(std::int64_t wait_ns, std::int64_t milli) noexcept {
+  return std::min(wait_ns, Rates::kMaxNs) / 1'000 * milli;
+}
 
-/// The wait for room in a KV cache that is booked beyond kKvFull of its capacity, this request's prompt and half of each answer included: that
-/// share of the time that requests there take to decode.
+/// The wait for room in a KV cache that is booked beyond kKvFull of its capacity, this request's prompt and half of each answer included:
+/// that share of the time that an answer takes there.
 inline std::int64_t full_ns(const CostWeights& w, const CostRequest& q, const Rates& rates,
                             const CostReplica& r) noexcept {
   if (r.capacity_tokens <= 0) return 0;
@@ -209,7 +214,7 @@ inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates
   }
   t.stall = prefill / 1'000 * w.gamma * requests;
   t.decode = decode_ns(w, q, rates, requests, r.context_tokens);
-  t.tail = t.wait / 1'000 * tail_milli(w, q, prefill);
+  t.tail = tail_ns(t.wait, tail_milli(w, q, prefill));
   t.evict = prefill / 1'000 * std::min(kMostLost, std::min<std::int64_t>(r.turnover_milli, 100'000) * w.reuse / 1'000);
   t.full = full_ns(w, q, rates, r);
   t.transfer =

@@ -78,10 +78,9 @@ struct Policy {
   double gamma = 0.06;  ///< share of a prefill's time by which it stalls each request running there
   double delta = 0.5;   ///< weight of this request's own decode time
   double hot = 2.0;     ///< strength of the hot-prefix rebate; 0 = off
-  double tail =
-      0.4;  ///< how much more the wait counts for a prompt as long as the mean, in proportion for others; 0 = equally
+  double tail = 0.4;    ///< how much more the wait counts for a prompt of mean length, for others in proportion
   Nanos reuse = seconds(
-      30);  ///< within which a prefix is asked for again; caches that are renewed as quickly lose by what is new; 0 = off
+      30);  ///< within which prefixes are asked for again: caches renewed as quickly lose by what is new; 0 = off
   Nanos session_bonus =
       milliseconds(20);  ///< what the session's last replica is worth; load beyond it breaks the affinity
   Nanos host_transfer_per_token{2'000};     ///< loading one token's KV from host memory

@@ -21,7 +21,7 @@ inline bool cold_is_beyond(const Prepared& p, const Scratch& scratch, const Cand
   const std::int64_t requests = std::min(c.book->requests.load(relaxed), kMaxRequests);
   const std::int64_t pending = c.book->pending_at(p.now.value);
   const std::int64_t without_decode =
-      pending + pending / 1'000 * cold.tail_milli + cold.fixed_ns + cold.stall_ns * requests;
+      pending + tail_ns(pending, cold.tail_milli) + cold.fixed_ns + cold.stall_ns * requests;
   return ranking.beyond(without_decode + cold.least_decode_ns) ||
          ranking.beyond(without_decode + decode_ns(p.weights, p.cost, scratch.rates[c.hardware], requests,
                                                    c.book->context_tokens.load(relaxed)));
