@@ -46,6 +46,7 @@
 #include "warmroute/prefix/index.hpp"
 #include "warmroute/prefix/residency.hpp"
 #include "warmroute/prefix/slot_residency.hpp"
+#include "warmroute/replica/fading_sum.hpp"
 #include "warmroute/replica/load.hpp"
 #include "warmroute/replica/replica.hpp"
 #include "warmroute/replica/table.hpp"

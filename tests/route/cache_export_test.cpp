@@ -64,6 +64,10 @@ TEST(CacheExport, AFreshRouterBelievesTheSame) {
     EXPECT_EQ(a->output_tokens.milli, b->output_tokens.milli);
     EXPECT_EQ(ages(a->tree, old.end), ages(b->tree, kNoon));
   }
+  Policy policy;
+  policy.reuse = Nanos{0};  // how quickly caches were renewed is not kept: a minute tells it anew
+  ASSERT_TRUE(old.router.set_policy(policy));
+  ASSERT_TRUE(fresh.set_policy(policy));
   for (int i = 0; i < 200; ++i) {
     const auto path = old.traffic.path();
     Request request;
