@@ -97,14 +97,14 @@ TEST_F(Pairs, CostWhatTheHandSays) {
   EXPECT_EQ(e.pair.terms.prompt.total, milliseconds(200).value);
   // 2 ms and 2,000 times 10 us.
   EXPECT_EQ(e.pair.terms.transfer, milliseconds(22).value);
-  // d spent 100 ms of the last ten seconds on a prompt, in a step beside which decodes of 10 ms got a token: they were held up
-  // by 9 of a thousand, or 8 after the millisecond that passed.
-  EXPECT_EQ(e.pair.terms.decode.itl, 10'000'000LL * 1'000 / 992);
+  // d spent 100 ms of the last ten seconds on a prompt, 9 of a thousand after the millisecond that passed. The token that it brought
+  // to decodes beside it is less than one of a thousand.
+  EXPECT_EQ(e.pair.terms.decode.itl, 10'000'000LL * 1'000 / 991);
   EXPECT_EQ(e.pair.terms.decode.decode, e.pair.terms.decode.itl * 256 / 1'000 * 500);
   // Of the limit of 16 ms, 10.08 are 0.630: below 0.65 none is lost.
   EXPECT_EQ(e.pair.terms.decode.crowded, 0);
   EXPECT_EQ(e.pair.terms.total, e.pair.terms.prompt.total + e.pair.terms.transfer + e.pair.terms.decode.total);
-  // By itself on d: 200 ms that stall one request by half, and a share of 27 of a thousand.
+  // By itself on d: 200 ms that stall one request by half, and a share of 29 of a thousand, of which two bring tokens.
   EXPECT_EQ(e.pair.unified_prompt.cost.stall, milliseconds(100).value);
   EXPECT_EQ(e.pair.unified_decode.itl, 10'000'000LL * 1'000 / 973);
   EXPECT_GT(e.pair.unified_total, e.pair.terms.total);
@@ -119,11 +119,11 @@ TEST(PairTerms, WeighWhatALimitLosesByHand) {
   const CostRequest q{.input_tokens = 2'000, .output_tokens = 100};  // an answer is worth 1.2 s
   CostReplica r;
   r.requests = 8;
-  const PairReplica more{.share_milli = 100, .share_with_milli = 150, .decoding = 8};
+  const PairReplica more{.share_milli = 100, .share_with_milli = 150, .decoding = 8, .prompt_ns = seconds(1'000).value};
   const PromptTerms prompt = prompt_terms(w, q, kRates, milliseconds(200).value, r, more);
   EXPECT_EQ(prompt.late, 500 * 1'200'000);  // 200 ms are 0.8 of the limit, half way from 0.6 to all of it
-  // 11.11 and 11.76 ms are 0.925 and 0.980 of the limit: 562 and 700 of a thousand between 0.7 and 1.1, of 8 / 4 requests.
-  EXPECT_EQ(prompt.pushed, (700 - 562) * 2 * 1'200'000);
+  // 11.11 and 11.76 ms are 0.925 and 0.980 of the limit: 562 and 700 of a thousand between 0.7 and 1.1, a fifth of 8 requests.
+  EXPECT_EQ(prompt.pushed, (700 - 562) * 8 / 5 * 1'200'000);
   // A decode: 275 of 400 above 0.65 are 687 of a thousand, squared 471. A step of nine takes no longer than one of eight.
   EXPECT_EQ(decode_terms(w, q, kRates, r, more, 100).crowded, 471 * 1'200'000);
   w.itl_limit_ns = w.ttft_limit_ns = 0;
@@ -449,23 +449,16 @@ TEST(PrefillShareTest, FadesWithTimeAndIsBounded) {
   share.add(seconds(1'000'000).value, seconds(20).value);
   EXPECT_EQ(share.milli(seconds(20).value), 900);
   EXPECT_EQ(share.milli(seconds(5).value), 900);  // a clock that went back
-  EXPECT_EQ(share.stall_milli(seconds(20).value, milliseconds(10).value), 900);
+  EXPECT_EQ(share.milli(seconds(20).value, seconds(10).value), 900);
 }
 
-TEST(PrefillShareTest, HoldsDecodesUpByLessThanItsWorkSinceEachPromptBringsThemAToken) {
-  PrefillShare share;
-  const std::int64_t now = seconds(10).value, step = milliseconds(20).value;
-  EXPECT_EQ(share.stall_milli(now, step), 0);
-  EXPECT_EQ(share.stall_milli(now, step, milliseconds(180).value), 16);  // 180 * 180 / 200 ms of 10 s
-  for (int i = 0; i < 100; ++i) share.add(milliseconds(20).value, now);
-  EXPECT_EQ(share.milli(now), 200);
-  EXPECT_EQ(share.stall_milli(now, step), 100);  // each as long as a step: half of it
-  EXPECT_EQ(share.stall_milli(now, 0), 200);
-  EXPECT_EQ(share.stall_milli(seconds(20).value, step), 50);
-  PrefillShare cached;  // nothing to compute is no prompt
-  for (int i = 0; i < 100; ++i) cached.add(0, now);
-  cached.add(seconds(2).value, now);
-  EXPECT_EQ(cached.stall_milli(now, step), 198);
+TEST(PairTerms, APromptBringsTheDecodesBesideItATokenEach) {
+  const std::int64_t step = milliseconds(10).value;
+  EXPECT_EQ(detail::stretched(step, 0, milliseconds(100).value), step);
+  // Half of the time in steps of 100 ms, 5 of them a second, half in steps of 10, 50 of them: 55 tokens.
+  EXPECT_NEAR(static_cast<double>(detail::stretched(step, 500, milliseconds(90).value)), 1e9 / 55, 1e5);
+  EXPECT_EQ(detail::stretched(step, 500, milliseconds(100'000).value), 2 * step) << "very long prompts bring nothing";
+  EXPECT_LE(detail::stretched(step, 500, 0), step * 1'002 / 1'000) << "short ones hold nobody up";
 }
 
 TEST(PoolRatioTest, SplitsReplicasByTheBusierPart) {

@@ -1,17 +1,16 @@
 /// Prefill on one replica and decode on another: what a pair costs against one replica that does both, and how many of each a pool needs.
 ///
 ///   prompt(p)  = wait + (1 + beta) * (P - rebate) + interference * q * P + lost    (cost.hpp with another gamma)
-///   decode(d)  = delta * E[out] * step / (1 - u) + lost
+///   decode(d)  = delta * E[out] * step / (1 - u + u * step / (step + mean P)) + lost
 ///   unified(r) = prompt(r) + decode(r)
 ///   pair(p, d) = prompt(p) + latency + per token * (input - held by d) + wait(d) + decode(d)
 ///
-/// u is the share of time by which prefill has held up decodes there of late: not all of it, since a step that computes a
-/// prompt brings every decode beside it a token, too. So replicas that prefill much
-/// repel decodes, those that decode much repel prompts, and a fleet whose replicas can do both parts itself into as many of
-/// each as the traffic needs. lost: requests that are pushed beyond a limit, each worth the time of its answer:
+/// u is the share of time that a replica has spent on prefill of late: decodes there advance in the rest, and by one token in each step that
+/// computes a prompt, of the mean length of late, beside them. So replicas that prefill much repel decodes, those that decode much repel
+/// prompts, and a fleet whose replicas can do both parts itself into as many of each as the traffic needs. lost: requests that are pushed beyond a limit, each worth the time of its answer:
 ///
 ///   of x = expected / limit:   to ttft_limit              (x - 0.6) / 0.4         the whole way: wait, P, transfer, wait(d)
-///                              to itl_limit, by a prompt  (x - 0.7) / 0.4         a quarter of those who decode there
+///                              to itl_limit, by a prompt  (x - 0.7) / 0.4         a fifth of those who decode there
 ///                              to itl_limit, by a decode  ((x - 0.65) / 0.4)^2    itself, and a quarter of those
 ///
 /// cut at 0 and 1. A prompt is kept away early and evenly, so that replicas part before the limit is near; a decode is
@@ -55,9 +54,10 @@ struct PairWeights {
 
 /// What one replica has beside CostReplica.
 struct PairReplica {
-  std::int64_t share_milli = 0;       ///< PrefillShare, of the time by which decodes are held up
+  std::int64_t share_milli = 0;       ///< PrefillShare
   std::int64_t share_with_milli = 0;  ///< the same with this request's prefill
   std::int64_t decoding = 0;          ///< requests that decode there
+  std::int64_t prompt_ns = 0;         ///< mean prefill of the pool's requests
 };
 
 /// units: ns, weighted as they enter a total.
@@ -92,11 +92,15 @@ struct LossRamp {
 inline constexpr LossRamp kLate{600, 1'000};
 inline constexpr LossRamp kPushed{700, 1'100};
 inline constexpr LossRamp kCrowded{650, 1'050};
-inline constexpr std::int64_t kOthersShare =
-    4;  // one in so many of those who decode there is lost as a new one would be
+// One in so many of those who decode there is lost as a new one would be, by a prompt and by a decode.
+inline constexpr std::int64_t kPushedShare = 5;
+inline constexpr std::int64_t kCrowdedShare = 4;
 
-inline std::int64_t stretched(std::int64_t step_ns, std::int64_t share_milli) noexcept {
-  return step_ns * 1'000 / (1'000 - share_milli);
+/// The time between tokens where prompts of `prompt_ns` take a share of the time, and each brings a token beside it. units: step_ns 1,000 at least.
+inline std::int64_t stretched(std::int64_t step_ns, std::int64_t share_milli, std::int64_t prompt_ns) noexcept {
+  const std::int64_t step_us = step_ns / 1'000;
+  const std::int64_t beside = share_milli * step_us / (step_us + prompt_ns / 1'000 + 1);
+  return step_ns * 1'000 / (1'000 - share_milli + beside);
 }
 inline std::int64_t step_ns(const Rates& rates, std::int64_t requests, std::int64_t context_tokens) noexcept {
   const std::int64_t batch = std::clamp<std::int64_t>(requests, 1, kMaxRequests);
@@ -136,28 +140,31 @@ inline PromptTerms prompt_terms(const PairWeights& w, const CostRequest& q, cons
   if (w.itl_limit_ns > 0 && more.decoding > 0) {
     const std::int64_t step = detail::step_ns(rates, more.decoding, r.context_tokens);
     const auto lost_at = [&](std::int64_t share_milli) {
-      return detail::lost_milli(detail::stretched(step, share_milli), w.itl_limit_ns, detail::kPushed);
+      const std::int64_t itl = detail::stretched(step, share_milli, more.prompt_ns);
+      return detail::lost_milli(itl, w.itl_limit_ns, detail::kPushed);
     };
     const std::int64_t more_lost = lost_at(more.share_with_milli) - lost_at(more.share_milli);
-    t.pushed = more_lost * std::min(more.decoding, kMaxRequests) / detail::kOthersShare * worth_milli;
+    t.pushed = more_lost * std::min(more.decoding, kMaxRequests) / detail::kPushedShare * worth_milli;
   }
   t.total = t.cost.total - t.cost.decode + t.late + t.pushed;
   return t;
 }
 
-/// `share_milli`: of the time by which prefill holds up decodes there meanwhile.
+/// `share_milli`: of the time that goes to prefill there while it decodes.
 inline DecodeTerms decode_terms(const PairWeights& w, const CostRequest& q, const Rates& rates, const CostReplica& r,
                                 const PairReplica& more, std::int64_t share_milli) noexcept {
   DecodeTerms t;
   const std::int64_t output = std::min(q.output_tokens, kMaxOutput);
   const std::int64_t there = std::min(r.requests, kMaxRequests);
-  t.itl = detail::stretched(detail::step_ns(rates, there + 1, r.context_tokens + q.input_tokens), share_milli);
+  t.itl = detail::stretched(detail::step_ns(rates, there + 1, r.context_tokens + q.input_tokens), share_milli,
+                            more.prompt_ns);
   t.decode = t.itl * output / 1'000 * w.cost.delta;
   if (w.itl_limit_ns > 0) {
-    const std::int64_t without = detail::stretched(detail::step_ns(rates, there, r.context_tokens), share_milli);
+    const std::int64_t without =
+        detail::stretched(detail::step_ns(rates, there, r.context_tokens), share_milli, more.prompt_ns);
     const std::int64_t lost = detail::crowded_milli(t.itl, w.itl_limit_ns);
     const std::int64_t others = (lost - detail::crowded_milli(without, w.itl_limit_ns)) *
-                                std::min(more.decoding, kMaxRequests) / detail::kOthersShare;
+                                std::min(more.decoding, kMaxRequests) / detail::kCrowdedShare;
     t.crowded = (lost + others) * (worth_ns(w, q, rates) / 1'000);
   }
   t.total = t.decode + t.crowded;

@@ -24,12 +24,12 @@ inline PairReading pair_reading(const Prepared& p, const Scratch& scratch, const
   const PrefillShare& share = p.pool->state->shares[c.id.slot];
   out.more.decoding = c.book->decoding.load(std::memory_order_relaxed);
   const Rates& rates = scratch.rates[c.hardware];
-  const std::int64_t step = step_ns(rates, out.more.decoding, out.cost.context_tokens);
-  out.more.share_milli = share.stall_milli(p.now.value, step);
+  out.more.prompt_ns = p.pool->state->prefill_ns.milli();
+  out.more.share_milli = share.milli(p.now.value);
   const std::int64_t whole = scratch.whole_prefill_ns[c.hardware];
   const std::int64_t work =
       std::max<std::int64_t>(0, whole - (out.cost.cached_tokens == 0 ? 0 : rates.prefill_ns(out.cost.cached_tokens)));
-  out.more.share_with_milli = share.stall_milli(p.now.value, step, work);
+  out.more.share_with_milli = share.milli(p.now.value, work);
   out.prompt = prompt_terms(p.topology->pairs, p.cost, rates, whole, out.cost, out.more);
   return out;
 }
