@@ -132,7 +132,7 @@ std::int64_t Fleet::next_instant() const {
   const bool snapshots = config_.view.load == LoadView::snapshot || config_.view.load == LoadView::snapshot_corrected;
   if (snapshots) next = std::min(next, next_snapshot_us_);
   if (config_.sample_us > 0) next = std::min(next, next_sample_us_);
-  if (config_.share_loads_us > 0) next = std::min({next, next_sharing_us_, told_at_us_});
+  if (config_.share_loads_us > 0 && routers_.size() > 1) next = std::min({next, next_sharing_us_, told_at_us_});
   return next;
 }
 

@@ -1,10 +1,10 @@
 // Prefill and decode apart: decisions worked out by hand, what each call books and frees, faults of either side.
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <string>
 #include <vector>
 
+#include "route/prompts.hpp"
 #include "warmroute/route/disaggregate.hpp"
 #include "warmroute/route/router.hpp"
 
@@ -38,16 +38,6 @@ class Pairs : public testing::Test {
     return *id;
   }
   Nanos tick(Nanos by = milliseconds(1)) { return now += by; }
-  static std::vector<std::uint32_t> ids(std::uint32_t from, std::size_t count) {
-    std::vector<std::uint32_t> out(count);
-    std::iota(out.begin(), out.end(), from);
-    return out;
-  }
-  static Request tokens(const std::vector<std::uint32_t>& prompt) {
-    Request r;
-    r.token_ids = prompt;
-    return r;
-  }
   LoadReading load(ReplicaId id) {
     for (const auto& r : router.statistics().replicas) {
       if (r.id == id) return r.load;
@@ -71,7 +61,7 @@ class Pairs : public testing::Test {
   Policy policy;
   Router router;
   Nanos now{seconds(100)};
-  std::vector<std::uint32_t> prompt = ids(0, 1'000);
+  std::vector<std::uint32_t> prompt = test::prompt(0, 1'000);
 };
 
 TEST_F(Pairs, CostWhatTheHandSays) {
@@ -79,15 +69,15 @@ TEST_F(Pairs, CostWhatTheHandSays) {
   const ReplicaId d = add("d", Role::decode);
   policy.itl_limit = milliseconds(16);
   use();
-  Request first = tokens(prompt);  // runs on d by itself
+  Request first = test::request(prompt);  // runs on d by itself
   first.pinned = d;
   const Decision alone = router.route(first, now);
   ASSERT_EQ(alone.replica, d);
   EXPECT_EQ(alone.split, Split::off);
   ASSERT_TRUE(router.first_token(alone.ticket, tick()));
 
-  const auto other = ids(50'000, 2'000);
-  const Explanation e = router.explain(tokens(other), now);
+  const auto other = test::prompt(50'000, 2'000);
+  const Explanation e = router.explain(test::request(other), now);
   ASSERT_TRUE(e.pairs);
   ASSERT_TRUE(e.pair.possible);
   // Prefill: 2,000 tokens of 0.1 ms, nobody there.
@@ -135,15 +125,15 @@ TEST(PairTerms, WeighWhatALimitLosesByHand) {
 TEST_F(Pairs, AreNotFormedWhereTheWayOfTheKvWouldMissTheTimeToTheFirstToken) {
   const ReplicaId p = add("p", Role::prefill);
   const ReplicaId d = add("d", Role::decode);
-  const Decision first = router.route(tokens(ids(30'000, 100)), now);
+  const Decision first = router.route(test::request(test::prompt(30'000, 100)), now);
   ASSERT_EQ(first.replica, d);
   ASSERT_TRUE(router.first_token(first.ticket, tick()));  // decodes: prompts there would stall it
   policy.kv_transfer_per_token = Nanos{30'000};
   use();
-  EXPECT_EQ(router.peek(tokens(prompt), now).prefill_replica, p);  // 32 ms of transfer instead of a stall of 50
+  EXPECT_EQ(router.peek(test::request(prompt), now).prefill_replica, p);  // 32 ms of transfer instead of a stall of 50
   policy.ttft_limit = milliseconds(140);
   use();
-  EXPECT_EQ(router.peek(tokens(prompt), now).split, Split::unified_cheaper);  // 132 of 140 ms, instead of 100
+  EXPECT_EQ(router.peek(test::request(prompt), now).split, Split::unified_cheaper);  // 132 of 140 ms, instead of 100
 }
 
 TEST_F(Pairs, AreFormedWhereTheyCostLess) {
@@ -151,13 +141,14 @@ TEST_F(Pairs, AreFormedWhereTheyCostLess) {
   use();
   const ReplicaId p = add("p", Role::prefill);
   const ReplicaId d = add("d", Role::decode);
-  const Decision whole = router.route(tokens(prompt), now);
+  const Decision whole = router.route(test::request(prompt), now);
   ASSERT_EQ(whole.split,
             Split::unified_cheaper);  // 14 ms of transfer against 1.28 s at 9 of a thousand less pace: 11.6 ms
   EXPECT_EQ(whole.replica, d);
   EXPECT_FALSE(whole.is_pair());
   ASSERT_TRUE(router.first_token(whole.ticket, tick()));
-  const Decision second = router.route(tokens(ids(5'000, 1'000)), now);  // would stall the first by 50 ms
+  const Decision second =
+      router.route(test::request(test::prompt(5'000, 1'000)), now);  // would stall the first by 50 ms
   ASSERT_EQ(second.split, Split::pair);
   EXPECT_EQ(second.replica, d);
   EXPECT_EQ(second.prefill_replica, p);
@@ -170,16 +161,16 @@ TEST_F(Pairs, AreNotFormedByDefaultNorByOtherAlgorithmsNorForPinnedRequests) {
   add("p", Role::prefill);
   const ReplicaId d = add("d", Role::decode);
   always();
-  EXPECT_TRUE(router.peek(tokens(prompt), now).is_pair());
-  Request pinned = tokens(prompt);
+  EXPECT_TRUE(router.peek(test::request(prompt), now).is_pair());
+  Request pinned = test::request(prompt);
   pinned.pinned = d;
   EXPECT_EQ(router.peek(pinned, now).split, Split::off);
   policy.algorithm = Algorithm::least_requests;
   use();
-  EXPECT_EQ(router.peek(tokens(prompt), now).split, Split::off);
+  EXPECT_EQ(router.peek(test::request(prompt), now).split, Split::off);
   policy = {};
   use();
-  const Decision whole = router.peek(tokens(prompt), now);
+  const Decision whole = router.peek(test::request(prompt), now);
   EXPECT_EQ(whole.split, Split::off);
   EXPECT_EQ(whole.replica, d);
 }
@@ -188,7 +179,7 @@ TEST_F(Pairs, BookEachPartWhereItRunsAndFreeItOnce) {
   const ReplicaId p = add("p", Role::prefill);
   const ReplicaId d = add("d", Role::decode);
   always();
-  const Decision pair = router.route(tokens(prompt), now);
+  const Decision pair = router.route(test::request(prompt), now);
   ASSERT_TRUE(pair.is_pair());
   expect_load(p, 1, 1'000, 1'000, 0);
   expect_load(d, 1, 0, 1'000, 1);
@@ -215,7 +206,7 @@ TEST_F(Pairs, MayBeFetchedBeforeTheFirstTokenIsTold) {
   const ReplicaId p = add("p", Role::prefill);
   const ReplicaId d = add("d", Role::decode);
   always();
-  const Decision pair = router.route(tokens(prompt), now);
+  const Decision pair = router.route(test::request(prompt), now);
   EXPECT_TRUE(router.transfer_done(pair.ticket, tick()));
   expect_load(p, 0, 0, 0, 0);
   EXPECT_TRUE(router.first_token(pair.ticket, tick()));
@@ -230,7 +221,7 @@ TEST_F(Pairs, FreeThePrefillReplicaOfKvThatNobodyFetches) {
   const ReplicaId p = add("p", Role::prefill);
   const ReplicaId d = add("d", Role::decode);
   always();
-  const Decision pair = router.route(tokens(prompt), now);
+  const Decision pair = router.route(test::request(prompt), now);
   ASSERT_TRUE(router.first_token(pair.ticket, tick()));
   router.advance(tick(milliseconds(4'900)));
   expect_load(p, 1, 0, 1'000, 1);
@@ -242,7 +233,7 @@ TEST_F(Pairs, FreeThePrefillReplicaOfKvThatNobodyFetches) {
   EXPECT_TRUE(router.finish(pair.ticket, {}, tick()));
   expect_load(d, 0, 0, 0, 0);
 
-  const Decision lost = router.route(tokens(prompt), tick());
+  const Decision lost = router.route(test::request(prompt), tick());
   ASSERT_TRUE(router.first_token(lost.ticket, tick()));
   router.advance(tick(policy.lease + seconds(10)));  // time-out first, the lease behind it
   router.advance(tick());
@@ -257,14 +248,14 @@ TEST_F(Pairs, AreFormedAnewWithoutTheSideThatWasLost) {
   const ReplicaId d0 = add("d0", Role::decode);
   const ReplicaId d1 = add("d1", Role::decode);
   always();
-  const Decision first = router.route(tokens(prompt), now);
+  const Decision first = router.route(test::request(prompt), now);
   ASSERT_TRUE(first.is_pair());
   ASSERT_TRUE(router.first_token(first.ticket, tick()));
   // The decode replica is gone: the prompt is still where it was computed.
   ASSERT_TRUE(router.remove_replica(first.replica, tick()));
   ASSERT_TRUE(router.fail(first.ticket, Outcome::connect_error, tick()));
   const ReplicaId other_decode = first.replica == d0 ? d1 : d0;
-  Request again = tokens(prompt);
+  Request again = test::request(prompt);
   again.excluded = {&first.replica, 1};
   const Decision second = router.route(again, tick());
   ASSERT_TRUE(second.is_pair());
@@ -290,15 +281,15 @@ TEST_F(Pairs, GiveWayToOneReplicaWhenAPoolIsGoneAndSayWhy) {
   const ReplicaId u = add("u", Role::unified);
   always();
   ASSERT_TRUE(router.set_health(p, Health::down, "gone", tick()));
-  Decision whole = router.peek(tokens(prompt), now);
+  Decision whole = router.peek(test::request(prompt), now);
   EXPECT_EQ(whole.split, Split::no_prefill);
   EXPECT_TRUE(whole.routed());
   ASSERT_TRUE(router.remove_replica(p, tick()));
-  EXPECT_EQ(router.route(tokens(prompt), now).split, Split::no_prefill);
+  EXPECT_EQ(router.route(test::request(prompt), now).split, Split::no_prefill);
   EXPECT_EQ(router.statistics().splits[static_cast<std::size_t>(Split::no_prefill)], 1u);
   add("p", Role::prefill);
   ASSERT_TRUE(router.set_health(d, Health::draining, "", tick()));
-  whole = router.peek(tokens(prompt), now);
+  whole = router.peek(test::request(prompt), now);
   EXPECT_EQ(whole.split, Split::no_decode);
   EXPECT_EQ(whole.replica, u);
 }
@@ -308,23 +299,23 @@ TEST_F(Pairs, GiveWayToThePrefillReplicaWhenNobodyIsUpWhoDecodes) {
   const ReplicaId d = add("d", Role::decode);
   always();
   ASSERT_TRUE(router.set_health(d, Health::down, "gone", tick()));
-  const Decision whole = router.route(tokens(prompt), now);
+  const Decision whole = router.route(test::request(prompt), now);
   EXPECT_EQ(whole.replica, p);
   EXPECT_EQ(whole.split, Split::no_decode);
   EXPECT_FALSE(whole.is_pair());
   ASSERT_TRUE(router.set_health(d, Health::up, "", tick()));
-  const Decision pair = router.route(tokens(prompt), now);
+  const Decision pair = router.route(test::request(prompt), now);
   EXPECT_TRUE(pair.is_pair());
   EXPECT_TRUE(router.finish(whole.ticket, {}, tick()));
   EXPECT_TRUE(router.finish(pair.ticket, {}, tick()));
   ASSERT_TRUE(router.remove_replica(d, tick()));
-  EXPECT_EQ(router.peek(tokens(prompt), now).replica, p);
+  EXPECT_EQ(router.peek(test::request(prompt), now).replica, p);
   ASSERT_TRUE(router.set_health(p, Health::down, "gone", tick()));
-  EXPECT_EQ(router.peek(tokens(prompt), now).verdict, Verdict::no_replica);
+  EXPECT_EQ(router.peek(test::request(prompt), now).verdict, Verdict::no_replica);
   ASSERT_TRUE(router.set_health(p, Health::up, "", tick()));
   policy.disaggregate = Disaggregate::never;
   use();
-  EXPECT_EQ(router.peek(tokens(prompt), now).verdict, Verdict::no_replica)
+  EXPECT_EQ(router.peek(test::request(prompt), now).verdict, Verdict::no_replica)
       << "policy wants no pairs: it has nothing to do";
 }
 
@@ -332,10 +323,10 @@ TEST_F(Pairs, AreFormedOfRanksOfOneEngine) {
   const ReplicaId p = add("engine", Role::prefill, 0);
   const ReplicaId d = add("engine", Role::decode, 1);
   always();
-  const Decision pair = router.route(tokens(prompt), now);
+  const Decision pair = router.route(test::request(prompt), now);
   EXPECT_EQ(pair.prefill_replica, p);
   EXPECT_EQ(pair.replica, d);
-  const Explanation e = router.explain(tokens(prompt), now);
+  const Explanation e = router.explain(test::request(prompt), now);
   EXPECT_EQ(e.pair.prefill, "engine");
   EXPECT_EQ(e.pair.decode, "engine/1");
 }
@@ -344,10 +335,10 @@ TEST_F(Pairs, AreFormedAmongUnifiedReplicasOnlyWhenPolicySaysSo) {
   add("a", Role::unified);
   add("b", Role::unified);
   always();
-  EXPECT_EQ(router.peek(tokens(prompt), now).split, Split::off);
+  EXPECT_EQ(router.peek(test::request(prompt), now).split, Split::off);
   policy.unified_pairs = true;
   use();
-  const Decision pair = router.route(tokens(prompt), now);
+  const Decision pair = router.route(test::request(prompt), now);
   ASSERT_TRUE(pair.is_pair());
   EXPECT_NE(pair.replica, pair.prefill_replica);
 }
@@ -356,7 +347,7 @@ TEST_F(Pairs, NeedTwoReplicas) {
   const ReplicaId a = add("a", Role::unified);
   policy.unified_pairs = true;
   always();
-  const Decision whole = router.route(tokens(prompt), now);
+  const Decision whole = router.route(test::request(prompt), now);
   EXPECT_EQ(whole.split, Split::no_decode);
   EXPECT_EQ(whole.replica, a);
 }
@@ -365,30 +356,30 @@ TEST_F(Pairs, SendOnlyWhatTheDecodeReplicaDoesNotHold) {
   const ReplicaId p = add("p", Role::prefill);
   const ReplicaId d = add("d", Role::decode);
   always();
-  const Decision first = router.route(tokens(prompt), now);
+  const Decision first = router.route(test::request(prompt), now);
   router.first_token(first.ticket, tick());
   router.transfer_done(first.ticket, tick());
   router.finish(first.ticket, {1'000, 0, 20}, tick());
-  const auto longer = ids(0, 1'500);
-  const Decision second = router.route(tokens(longer), tick());
+  const auto longer = test::prompt(0, 1'500);
+  const Decision second = router.route(test::request(longer), tick());
   EXPECT_EQ(second.total_cached().value, 992);  // at p, 62 blocks
   EXPECT_EQ(second.decode_cached_tokens.value, 992);
   EXPECT_EQ(second.expected_prefill, Nanos{508 * 100'000});
   EXPECT_EQ(second.expected_transfer, milliseconds(2) + Nanos{508 * 10'000});
   router.finish(second.ticket, {1'500, 0, 20}, tick());  // p had lost it: what is believed of d stays
-  const Decision third = router.peek(tokens(longer), tick());
+  const Decision third = router.peek(test::request(longer), tick());
   EXPECT_EQ(third.decode_cached_tokens.value, 1'488);
   EXPECT_EQ(third.prefill_replica, p);
   policy.disaggregate = Disaggregate::decided;
   use();
-  EXPECT_EQ(router.peek(tokens(longer), now).replica, d);
-  EXPECT_EQ(router.peek(tokens(longer), now).split, Split::unified_cheaper);
+  EXPECT_EQ(router.peek(test::request(longer), now).replica, d);
+  EXPECT_EQ(router.peek(test::request(longer), now).split, Split::unified_cheaper);
 
   policy.decode_keeps_cache = false;
   always();
-  const Decision fresh = router.route(tokens(ids(90'000, 1'000)), tick());
+  const Decision fresh = router.route(test::request(test::prompt(90'000, 1'000)), tick());
   router.finish(fresh.ticket, {1'000, 0, 20}, tick());
-  EXPECT_EQ(router.peek(tokens(ids(90'000, 1'000)), tick()).decode_cached_tokens.value, 0);
+  EXPECT_EQ(router.peek(test::request(test::prompt(90'000, 1'000)), tick()).decode_cached_tokens.value, 0);
 }
 
 TEST_F(Pairs, BelieveWhatEnginesOfBothSidesReport) {
@@ -399,21 +390,21 @@ TEST_F(Pairs, BelieveWhatEnginesOfBothSidesReport) {
   for (std::uint64_t i = 1; i <= 10; ++i) names.push_back(EngineHash{i});
   StoredBlocks stored;
   stored.ids = names;
-  const auto start = ids(0, 160);
+  const auto start = test::prompt(0, 160);
   stored.token_ids = start;
   ASSERT_TRUE(router.blocks_stored(p, stored, tick()));
   stored.ids = std::span(names).first(5);
   stored.token_ids = std::span(start).first(80);
   ASSERT_TRUE(router.blocks_stored(d, stored, tick()));
-  const Decision pair = router.route(tokens(prompt), tick());
+  const Decision pair = router.route(test::request(prompt), tick());
   EXPECT_EQ(pair.total_cached().value, 160);
   EXPECT_EQ(pair.decode_cached_tokens.value, 80);
-  const Decision foreseen = router.peek(tokens(prompt), tick());  // its blocks are on their way to both
+  const Decision foreseen = router.peek(test::request(prompt), tick());  // its blocks are on their way to both
   EXPECT_EQ(foreseen.total_cached().value, 992);
   EXPECT_EQ(foreseen.decode_cached_tokens.value, 992);
   ASSERT_TRUE(router.fail(pair.ticket, Outcome::replica_error, tick()));
-  EXPECT_EQ(router.peek(tokens(prompt), tick()).total_cached().value, 160);
-  EXPECT_EQ(router.peek(tokens(prompt), tick()).decode_cached_tokens.value, 80);
+  EXPECT_EQ(router.peek(test::request(prompt), tick()).total_cached().value, 160);
+  EXPECT_EQ(router.peek(test::request(prompt), tick()).decode_cached_tokens.value, 80);
 }
 
 TEST_F(Pairs, AreNotFormedForFewUncachedTokens) {
@@ -421,7 +412,7 @@ TEST_F(Pairs, AreNotFormedForFewUncachedTokens) {
   add("d", Role::decode);
   policy.pair_min_tokens = 1'001;
   use();
-  EXPECT_EQ(router.peek(tokens(prompt), now).split, Split::short_prompt);
+  EXPECT_EQ(router.peek(test::request(prompt), now).split, Split::short_prompt);
 }
 
 TEST_F(Pairs, GiveWayWhenWhoWouldPrefillIsPastThePolicysLimits) {
@@ -429,13 +420,13 @@ TEST_F(Pairs, GiveWayWhenWhoWouldPrefillIsPastThePolicysLimits) {
   const ReplicaId d = add("d", Role::decode);
   policy.saturation_wait = milliseconds(250);
   always();
-  const Decision first = router.route(tokens(prompt), now);  // 100 ms
+  const Decision first = router.route(test::request(prompt), now);  // 100 ms
   EXPECT_EQ(first.prefill_replica, p);
-  EXPECT_TRUE(router.route(tokens(ids(20'000, 1'000)), now).is_pair());
-  const Decision third = router.route(tokens(ids(40'000, 1'000)), now);  // 300 ms at p, 100 at d
+  EXPECT_TRUE(router.route(test::request(test::prompt(20'000, 1'000)), now).is_pair());
+  const Decision third = router.route(test::request(test::prompt(40'000, 1'000)), now);  // 300 ms at p, 100 at d
   EXPECT_EQ(third.split, Split::no_prefill);
   EXPECT_EQ(third.replica, d);
-  const Decision large = router.route(tokens(ids(60'000, 3'000)), now);
+  const Decision large = router.route(test::request(test::prompt(60'000, 3'000)), now);
   EXPECT_EQ(large.verdict, Verdict::saturated);
 }
 

@@ -133,8 +133,20 @@ ReplicaSpec spec_of(const char* name, std::int64_t capacity) {
   return spec;
 }
 
-const ReplicaStatistics& of(const RouterStatistics& s, ReplicaId id) {
-  return *std::find_if(s.replicas.begin(), s.replicas.end(), [&](const auto& r) { return r.id == id; });
+std::int64_t held(const Router& router, ReplicaId id) {
+  for (const auto& r : router.statistics().replicas) {
+    if (r.id == id) return r.held_tokens;
+  }
+  return -1;
+}
+// A prompt of its own on that replica, a millisecond after the last one; it decodes from the next millisecond on.
+Ticket decoding(Router& router, ReplicaId id, std::uint32_t number, std::int64_t& now) {
+  const auto tokens = prompt(number * 10'000);
+  Request r = request(tokens);
+  r.pinned = id;
+  const Decision d = router.route(r, Nanos{now += 1'000'000});
+  router.first_token(d.ticket, Nanos{now += 1'000'000});
+  return d.ticket;
 }
 
 TEST(Room, PromptsInFlightHoldTheirTokensUntilTheyEnd) {
@@ -145,14 +157,14 @@ TEST(Room, PromptsInFlightHoldTheirTokensUntilTheyEnd) {
     const auto tokens = prompt(i * 10'000);
     tickets.push_back(router.route(request(tokens), Nanos{2 + i}).ticket);
   }
-  EXPECT_EQ(of(router.statistics(), id).held_tokens, 3 * 4'000);
+  EXPECT_EQ(held(router, id), 3 * 4'000);
   router.first_token(tickets[0], Nanos{10});
-  EXPECT_EQ(of(router.statistics(), id).held_tokens, 3 * 4'000) << "while they decode, too";
+  EXPECT_EQ(held(router, id), 3 * 4'000) << "while they decode, too";
   router.finish(tickets[0], {4'000, 0, 10}, Nanos{20});
   router.fail(tickets[1], Outcome::replica_error, Nanos{21});
-  EXPECT_EQ(of(router.statistics(), id).held_tokens, 4'000);
+  EXPECT_EQ(held(router, id), 4'000);
   router.finish(tickets[2], {4'000, 0, 10}, Nanos{22});
-  EXPECT_EQ(of(router.statistics(), id).held_tokens, 0);
+  EXPECT_EQ(held(router, id), 0);
 }
 
 TEST(Room, APrefixThatSeveralInFlightShareIsHeldOnce) {
@@ -161,11 +173,11 @@ TEST(Room, APrefixThatSeveralInFlightShareIsHeldOnce) {
   const auto tokens = prompt(0);
   std::vector<Ticket> tickets;
   for (std::int64_t i = 0; i < 5; ++i) tickets.push_back(router.route(request(tokens), Nanos{2 + i}).ticket);
-  const std::int64_t held = of(router.statistics(), id).held_tokens;
-  EXPECT_GE(held, 4'000);
-  EXPECT_LT(held, 4'000 + 4 * 600) << "4,000 tokens, and what lies behind each one's last checkpoint";
+  const std::int64_t once = held(router, id);
+  EXPECT_GE(once, 4'000);
+  EXPECT_LT(once, 4'000 + 4 * 600) << "4,000 tokens, and what lies behind each one's last checkpoint";
   for (const Ticket t : tickets) router.finish(t, {4'000, 0, 10}, Nanos{20});
-  EXPECT_EQ(of(router.statistics(), id).held_tokens, 0);
+  EXPECT_EQ(held(router, id), 0);
 }
 
 TEST(Room, AColdPromptGoesWhereTheCacheIsRenewedMoreSlowly) {
@@ -175,12 +187,8 @@ TEST(Room, AColdPromptGoesWhereTheCacheIsRenewedMoreSlowly) {
   std::int64_t now = 1'000'000'000;
   for (std::uint32_t i = 0; i < 8; ++i) {  // the same work on both, and nothing in flight afterwards
     for (const ReplicaId id : {small, large}) {
-      const auto tokens = prompt((i * 2 + (id == small)) * 10'000);
-      Request r = request(tokens);
-      r.pinned = id;
-      const Decision d = router.route(r, Nanos{now += 1'000'000});
-      router.first_token(d.ticket, Nanos{now += 1'000'000});
-      router.finish(d.ticket, {4'000, 0, 1}, Nanos{now += 1'000'000});
+      const Ticket done = decoding(router, id, i * 2 + (id == small), now);
+      router.finish(done, {4'000, 0, 1}, Nanos{now += 1'000'000});
     }
   }
   const auto cold = prompt(4'000'000'000);
@@ -204,11 +212,7 @@ TEST(Room, AFullKvCacheRepels) {
   std::int64_t now = 1'000'000'000;
   for (std::uint32_t i = 0; i < 2; ++i) {  // two that decode on each
     for (const ReplicaId id : {small, large}) {
-      const auto tokens = prompt((i * 2 + (id == small)) * 10'000);
-      Request r = request(tokens);
-      r.pinned = id;
-      const Decision d = router.route(r, Nanos{now += 1'000'000});
-      router.first_token(d.ticket, Nanos{now += 1'000'000});
+      (void)decoding(router, id, i * 2 + (id == small), now);
     }
   }
   Policy policy;
@@ -220,6 +224,20 @@ TEST(Room, AFullKvCacheRepels) {
   const auto& lost = e.candidates[e.candidates[0].chosen ? 1 : 0];
   EXPECT_EQ(lost.lost_because, "its KV cache is fuller");
   EXPECT_GT(lost.cost.full, 0);
+}
+
+TEST(Room, WhatPeersHaveInFlightFillsNoCacheSinceTheyMayShareIt) {
+  Router router;
+  ASSERT_TRUE(router.add_replica(spec_of("r", 20'000), Nanos{1}));
+  const std::vector<PeerLoad> loads{{"r", 0, 100, 0, 0, 400'000, 0}};
+  ASSERT_EQ(*router.peer_loads(1, loads, Nanos{2}), 1u);
+  const auto tokens = prompt(0);
+  const Explanation e = router.explain(request(tokens), Nanos{3});
+  EXPECT_GT(e.candidates[0].cost.decode, 0);
+  Router alone;
+  ASSERT_TRUE(alone.add_replica(spec_of("r", 2'000'000), Nanos{1}));
+  EXPECT_GT(e.candidates[0].cost.decode, alone.explain(request(tokens), Nanos{3}).candidates[0].cost.decode);
+  EXPECT_EQ(e.candidates[0].cost.full, 0) << "4,000 tokens and half of 101 answers are below 0.9 of 20,000";
 }
 
 TEST(Room, AnEngineThatSaysHowLargeItsCacheIsIsBelieved) {

@@ -84,6 +84,17 @@ TEST(SeveralRouters, WhoTellWhatTheySentWhereFindWhatOneRouterFinds) {
   EXPECT_EQ(all.booked_at_end, 0);
 }
 
+TEST(SeveralRouters, OneAloneHasNobodyToTell) {
+  const Workload workload = conversations();
+  auto config = fleet(1);
+  const auto silent = run(config, workload);
+  config.share_loads_us = 100'000;
+  const auto telling = run(config, workload);
+  EXPECT_EQ(telling.shared_bytes, 0);
+  EXPECT_EQ(telling.completed, silent.completed);
+  EXPECT_EQ(telling.makespan_us, silent.makespan_us);
+}
+
 TEST(SeveralRouters, TellIsTheSameTwiceAndSurvivesChurn) {
   const Workload workload = conversations();
   auto config = fleet(3);

@@ -15,10 +15,10 @@
 /// has a larger or quieter cache loses less. Caches of 2.2 and 0.3 million tokens side by side, utilisation 0.9: TTFT is 4 % lower with it, p99 14 %.
 /// full: the share by which the cache is booked beyond 0.9 of its capacity, of the time that an answer takes there.
 ///
-/// Constants: measured over the public conversation trace in a discrete-event fleet (benchmarks/README.md, "Policies"). beta 0.5..1.5 and
+/// Constants: measured over the public conversation trace in a discrete-event fleet (benchmarks/README.md, "The default policy"). beta 0.5..1.5 and
 /// delta 0.25..0.6 are flat. gamma trades: at 0.2 the mean end-to-end time is 2 % lower, but the p99 of TTFT is 15 % higher at utilisation
-/// 0.9 and 2.5 times as high at 1.1. tail trades the other way: 0.4 takes 3 % from that p99 at 0.9, 12 % at 1.1, and adds 1 % to the mean
-/// end-to-end time. hot 2 keeps 50 agents with one prompt at 1.05x the mean on the busiest of 8 replicas (1: 1.35x); without the rebate all
+/// 0.9 and 2.5 times as high at 1.1. tail trades the other way: 0.4 takes 3 % from that p99 at 0.9, 15 % at 1.1, and adds 1 and 5 % to the
+/// mean end-to-end time. hot 2 keeps 50 agents with one prompt at 1.05x the mean on the busiest of 8 replicas (1: 1.35x); without the rebate all
 /// of them stay on one.
 ///
 /// gamma is the policy's while the replicas that are chosen make prompts wait for little; it rises with that wait, twice as high at two seconds,
@@ -103,7 +103,7 @@ struct CostReplica {
   std::int64_t requests = 0;
   std::int64_t pending_ns = 0;
   std::int64_t context_tokens = 0;
-  std::int64_t held_tokens = 0;      ///< KV of the requests in flight
+  std::int64_t held_tokens = 0;  ///< KV of this router's requests in flight: how much of others' is shared nobody tells
   std::int64_t capacity_tokens = 0;  ///< of its KV cache; 0 = unknown
   std::int64_t turnover_milli = 0;   ///< of the capacity, computed anew of late (CacheBook)
   std::int64_t prior_milli = 0;      ///< how likely others' requests left it here what this router does not know of
@@ -186,7 +186,7 @@ inline std::int64_t tail_ns(std::int64_t wait_ns, std::int64_t milli) noexcept {
 /// that share of the time that an answer takes there.
 inline std::int64_t full_ns(const CostWeights& w, const CostRequest& q, const Rates& rates,
                             const CostReplica& r) noexcept {
-  if (r.capacity_tokens <= 0) return 0;
+  if (r.capacity_tokens <= 0 || w.kv == 0) return 0;
   const std::int64_t requests = std::min(r.requests, kMaxRequests);
   const std::int64_t output = std::min(q.output_tokens, kMaxOutput);
   const std::int64_t booked = r.held_tokens + q.input_tokens - r.cached_tokens + (requests + 1) * output / 2;

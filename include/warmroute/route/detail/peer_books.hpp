@@ -141,9 +141,7 @@ inline void add_peers(const PeerBook& peers, const LoadBook& own, std::int64_t n
   const std::int64_t prompts = peers.prompts.load(relaxed);
   if (requests == 0) return;
   out.requests += requests;
-  const std::int64_t context = peers.context_tokens.load(relaxed);
-  out.context_tokens += context;
-  out.held_tokens += context;
+  out.context_tokens += peers.context_tokens.load(relaxed);
   foreign = std::max<std::int64_t>(0, foreign - requests);
   waiting = std::min(foreign, std::max<std::int64_t>(0, waiting - prompts));
   // The engine takes all routers' prompts in turn: it has worked on the first of them since anyone's last first token.

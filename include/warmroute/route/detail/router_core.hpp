@@ -96,7 +96,7 @@ class RouterCore {
   Nanos clamped(Nanos now) const noexcept;
   Ticket book(const Prepared& p, const Request& r, const Decision& d, const Scratch& scratch, Nanos now);
   static PaceNote pace_note(const Prepared& p, const Candidate& c, const Decision& d) noexcept;
-  void hold_kv(TicketSlot& slot) noexcept;
+  static std::int64_t held_by(const TicketSlot& slot) noexcept;
   void book_prompt(const Prepared& p, TicketSlot& slot, Nanos now) noexcept;
   void book_decode(const Prepared& p, TicketSlot& slot, const Decision& d) noexcept;
   void end_prefill(TicketSlot& slot, Nanos now) noexcept;

@@ -52,7 +52,7 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
     slot.hot_entries[slot.hot_count++] = pool.hot.enter(cursor.hash, others);
     if (others) slot.shared_tokens = p.tokens_of(static_cast<std::uint32_t>(cursor.depth));
   }
-  hold_kv(slot);
+  table_.cache_book(slot.replica.slot).held_tokens.fetch_add(held_by(slot), relaxed);
   sessions_.remember(p.session, d.replica, now);
   if (p.prior_milli != 0) pool.forks.note(p.path, p.known_blocks, fork_from(p));
 
@@ -65,11 +65,8 @@ inline Ticket RouterCore::book(const Prepared& p, const Request& r, const Decisi
 }
 
 // A prompt whose start another one in flight has too, and which finds it there, holds what is behind it alone.
-inline void RouterCore::hold_kv(TicketSlot& slot) noexcept {
-  slot.held_tokens = slot.input_tokens - std::min(slot.shared_tokens, slot.cached_tokens);
-  table_.cache_book(slot.replica.slot).held_tokens.fetch_add(slot.held_tokens, std::memory_order_relaxed);
-  if (slot.decode_replica.valid())
-    table_.cache_book(slot.decode_replica.slot).held_tokens.fetch_add(slot.input_tokens, std::memory_order_relaxed);
+inline std::int64_t RouterCore::held_by(const TicketSlot& slot) noexcept {
+  return slot.input_tokens - std::min(slot.shared_tokens, slot.cached_tokens);
 }
 
 inline void RouterCore::book_prompt(const Prepared& p, TicketSlot& slot, Nanos now) noexcept {
@@ -104,6 +101,7 @@ inline void RouterCore::book_decode(const Prepared& p, TicketSlot& slot, const D
   book.requests.fetch_add(1, relaxed);
   book.decoding.fetch_add(1, relaxed);
   book.context_tokens.fetch_add(slot.input_tokens, relaxed);
+  table_.cache_book(slot.decode_replica.slot).held_tokens.fetch_add(slot.input_tokens, relaxed);
 }
 
 inline PaceNote RouterCore::pace_note(const Prepared& p, const Candidate& c, const Decision& d) noexcept {
@@ -209,7 +207,7 @@ inline void RouterCore::release_prompt(TicketSlot& slot) noexcept {
     book.decoding.fetch_sub(1, relaxed);
   }
   book.context_tokens.fetch_sub(slot.input_tokens, relaxed);
-  table_.cache_book(slot.replica.slot).held_tokens.fetch_sub(slot.held_tokens, relaxed);
+  table_.cache_book(slot.replica.slot).held_tokens.fetch_sub(held_by(slot), relaxed);
   slot.fetched = true;
   book.requests.fetch_sub(1, std::memory_order_release);  // last: a book with no requests may get a new tenant
 }

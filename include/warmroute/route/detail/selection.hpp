@@ -278,9 +278,7 @@ inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const
   if (p.peers != nullptr) add_peers(p.peers[c.id.slot], *c.book, p.now.value, out, foreign, waiting);
   if (foreign >
       0) {  // others' requests look like this router's: as long, and with as much to prefill where they still wait
-    const std::int64_t tokens = foreign * (p.pool->state->input_tokens.milli() / 1'000);
-    out.context_tokens += tokens;
-    out.held_tokens += tokens;
+    out.context_tokens += foreign * (p.pool->state->input_tokens.milli() / 1'000);
     if (waiting > 0) {  // those before them are half done in the mean
       const std::int64_t mean = p.pool->state->prefill_ns.milli();
       out.pending_ns += waiting * mean + mean / 2;

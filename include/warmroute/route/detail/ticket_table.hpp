@@ -41,7 +41,6 @@ struct TicketSlot {
   std::int64_t lease_end = 0;  // while a transfer's time-out stands in lease_until
   std::int64_t input_tokens = 0;
   std::int64_t cached_tokens = 0;    // predicted
-  std::int64_t held_tokens = 0;      // KV that it holds on the replica that computes it
   std::int64_t shared_tokens = 0;    // leading tokens that another request in flight had too, at routing time
   std::int64_t uncached_tokens = 0;  // booked as pending until the first token
   std::int64_t pending_ns = 0;
