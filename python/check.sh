@@ -58,14 +58,15 @@ build_sdist() {
   "$venv/bin/python" -m build --no-isolation --sdist -o "$work/sdist" . && ls "$work"/sdist/*.tar.gz
 }
 # From what the sdist holds and nothing else; always unpacked to the same place, so that ccache knows its files again. The
-# folder lies as deep as build/release and the flags are the same: the library's objects of that build are found, too.
+# folder lies as deep as build/release, the flags are the same, and the compiler is called by the same name, which ccache
+# compares too (Python's own settings say g++): the library's objects of that build are found.
 build_wheel() {
   rm -rf "$work/dist" "$work/from_sdist"
   mkdir -p "$work/from_sdist"
   tar -xzf "$work"/sdist/*.tar.gz -C "$work/from_sdist" || return 1
   local launcher=()
   command -v ccache >/dev/null 2>&1 && launcher=(-C cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=ccache)
-  (cd "$work"/from_sdist/warmroute-* && "$venv/bin/python" -m build --no-isolation --wheel -o "$work/dist" "${launcher[@]}" \
+  (cd "$work"/from_sdist/warmroute-* && CXX=${CXX:-c++} "$venv/bin/python" -m build --no-isolation --wheel -o "$work/dist" "${launcher[@]}" \
     -C build-dir=build/wheel -C cmake.define.WARMROUTE_WARNINGS_AS_ERRORS=ON .)
 }
 only_package_in_wheel() {

@@ -1404,11 +1404,12 @@ typedef struct wr_statistics {
   uint64_t event_blocks_stored;
   uint64_t event_blocks_removed;
   uint64_t event_orphans;
-  uint64_t reserved[8];
+  uint64_t event_gaps; /* events behind a block that their replica is not known to hold. since: 0.2.0 */
+  uint64_t reserved[7];
 } wr_statistics;
 #define WR_STATISTICS_INIT                                                                                        \
   {sizeof(wr_statistics), 0, 0, {0}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-   {0, 0, 0, 0, 0, 0, 0, 0}}
+   0, {0, 0, 0, 0, 0, 0, 0}}
 
 /** One replica's books, its engine's signals and its cache. */
 typedef struct wr_replica_statistics {

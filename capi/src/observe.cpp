@@ -44,6 +44,7 @@ wr_statistics statistics_of(const RouterStatistics& s) noexcept {
   out.event_blocks_stored = s.event_blocks_stored;
   out.event_blocks_removed = s.event_blocks_removed;
   out.event_orphans = s.event_orphans;
+  out.event_gaps = s.event_gaps;
   return out;
 }
 

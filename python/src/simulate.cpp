@@ -2,6 +2,7 @@
 #include "warmroute/trace/simulator.hpp"
 
 #include <utility>
+#include <vector>
 
 #include "trace.hpp"
 
@@ -124,10 +125,13 @@ py::dict figures_dict(const SimulationFigures& f) {
 }
 
 AnyDict simulate_fleet(const Workload& workload, const std::string& profile, std::int64_t replicas, std::string rule,
-                       const std::optional<Policy>& policy, const std::string& view, std::int64_t routers,
-                       bool pin_conversations, std::int64_t prefill_replicas, std::int64_t decode_replicas,
-                       std::int64_t transfer_token_ps, std::int64_t transfer_latency_us, const std::string& churn,
-                       std::uint64_t seed, std::int64_t warm_up_us, std::int64_t horizon_us, std::int64_t slo_ttft_us,
+                       const std::optional<Policy>& policy, std::vector<std::int64_t> capacities,
+                       const std::string& view, std::int64_t snapshot_us, std::int64_t event_delay_us,
+                       double event_loss, std::int64_t routers, bool pin_conversations, bool gateway_ring,
+                       std::int64_t forward_us, std::int64_t share_loads_us, bool share_placements,
+                       std::int64_t prefill_replicas, std::int64_t decode_replicas, std::int64_t transfer_token_ps,
+                       std::int64_t transfer_latency_us, const std::string& churn, std::uint64_t seed,
+                       std::int64_t warm_up_us, std::int64_t horizon_us, std::int64_t slo_ttft_us,
                        std::int64_t slo_itl_us) {
   SimulationConfig config;
   config.replica.hardware = profile_of(profile);
@@ -140,9 +144,18 @@ AnyDict simulate_fleet(const Workload& workload, const std::string& profile, std
     for (const trace::View& v : trace::views()) message += " " + std::string(v.name);
     throw py::value_error(message);
   }
+  if (!(event_loss >= 0 && event_loss <= 1)) throw py::value_error("event_loss must lie in [0, 1]");
+  config.capacities = std::move(capacities);
   config.view = *known;
+  config.view.snapshot_us = snapshot_us;
+  config.view.event_delay_us = event_delay_us;
+  config.view.event_loss_permille = static_cast<std::int64_t>(event_loss * 1'000 + 0.5);
   config.routers = routers;
   config.pin_conversations = pin_conversations;
+  config.gateway_ring = gateway_ring;
+  config.forward_us = forward_us;
+  config.share_loads_us = share_loads_us;
+  config.share_placements = share_placements;
   config.prefill_replicas = prefill_replicas;
   config.decode_replicas = decode_replicas;
   config.transfer_token_ps = transfer_token_ps;
@@ -163,12 +176,16 @@ void bind_simulate(py::module_& m) {
   bind_workload(m);
   m.def("simulate_fleet", &simulate_fleet, py::arg("workload"), py::kw_only(), py::arg("profile"),
         py::arg("replicas") = d.replicas, py::arg("rule") = d.rule, py::arg("policy") = std::optional<Policy>{},
-        py::arg("view") = std::string(d.view.name), py::arg("routers") = d.routers,
-        py::arg("pin_conversations") = d.pin_conversations, py::arg("prefill_replicas") = d.prefill_replicas,
-        py::arg("decode_replicas") = d.decode_replicas, py::arg("transfer_token_ps") = d.transfer_token_ps,
-        py::arg("transfer_latency_us") = d.transfer_latency_us, py::arg("churn") = "", py::arg("seed") = d.seed,
-        py::arg("warm_up_us") = d.warm_up_us, py::arg("horizon_us") = d.horizon_us,
-        py::arg("slo_ttft_us") = d.slo_ttft_us, py::arg("slo_itl_us") = d.slo_itl_us);
+        py::arg("capacities") = d.capacities, py::arg("view") = std::string(d.view.name),
+        py::arg("snapshot_us") = d.view.snapshot_us, py::arg("event_delay_us") = d.view.event_delay_us,
+        py::arg("event_loss") = 0.0, py::arg("routers") = d.routers, py::arg("pin_conversations") = d.pin_conversations,
+        py::arg("gateway_ring") = d.gateway_ring, py::arg("forward_us") = d.forward_us,
+        py::arg("share_loads_us") = d.share_loads_us, py::arg("share_placements") = d.share_placements,
+        py::arg("prefill_replicas") = d.prefill_replicas, py::arg("decode_replicas") = d.decode_replicas,
+        py::arg("transfer_token_ps") = d.transfer_token_ps, py::arg("transfer_latency_us") = d.transfer_latency_us,
+        py::arg("churn") = "", py::arg("seed") = d.seed, py::arg("warm_up_us") = d.warm_up_us,
+        py::arg("horizon_us") = d.horizon_us, py::arg("slo_ttft_us") = d.slo_ttft_us,
+        py::arg("slo_itl_us") = d.slo_itl_us);
   m.def(
       "hardware_profiles",
       [] {

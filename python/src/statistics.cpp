@@ -127,6 +127,7 @@ py::dict as_dict(const RouterStatistics& s) {
   out["event_blocks_stored"] = s.event_blocks_stored;
   out["event_blocks_removed"] = s.event_blocks_removed;
   out["event_orphans"] = s.event_orphans;
+  out["event_gaps"] = s.event_gaps;
   py::list pools;
   for (const PoolStatistics& p : s.pools) pools.append(pool(p));
   py::list replicas;

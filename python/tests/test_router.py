@@ -177,6 +177,7 @@ def test_events_by_call(router, prompt) -> None:
         router.blocks_stored(replica, ids)
     statistics = router.statistics()
     assert (statistics.event_blocks_stored, statistics.event_blocks_removed, statistics.event_orphans) == (3, 2, 1)
+    assert statistics.event_gaps == 1
     assert next(r for r in statistics.replicas if r.replica == replica).reported
 
 

@@ -329,6 +329,35 @@ def test_a_simulation_gives_equal_figures_for_equal_arguments_and_tells_policies
     assert trace.simulate(records_of_sessions(4, 1), profile="8b-h100", replicas=2).completed == 4
 
 
+def test_a_simulation_of_several_routers_is_told_of_their_ring_and_of_what_they_share():
+    workload = trace.Workload.open_loop(records_of_sessions()).at_load(0.9, "70b-8xh100", 4)
+
+    def hits(**options):
+        return trace.simulate(workload, profile="70b-8xh100", replicas=4, view="own-approx", **options).hit_ratio
+
+    alone, sprayed = hits(), hits(routers=4)
+    assert sprayed < alone
+    assert hits(routers=4, gateway_ring=True) > sprayed
+    assert hits(routers=4, share_loads_us=100_000, share_placements=True) > sprayed
+    slow = trace.simulate(workload, profile="70b-8xh100", replicas=4, routers=4, gateway_ring=True, forward_us=300_000)
+    quick = trace.simulate(workload, profile="70b-8xh100", replicas=4, routers=4, gateway_ring=True)
+    assert slow.ttft.mean_us > quick.ttft.mean_us + 100_000
+
+
+def test_a_simulation_knows_unequal_caches_and_events_that_are_late_or_lost():
+    workload = trace.Workload.open_loop(records_of_sessions()).at_load(0.9, "70b-8xh100", 4)
+
+    def run(**options):
+        return trace.simulate(workload, profile="70b-8xh100", replicas=4, **options)
+
+    assert run(capacities=[8_192]).evictions > run().evictions == 0
+    assert run(view="stale", event_loss=1.0, rule="llmd").hit_ratio < run(view="stale", rule="llmd").hit_ratio
+    assert run(view="stale", event_delay_us=60_000_000, rule="llmd").hit_ratio < run(view="stale", rule="llmd").hit_ratio
+    assert run(view="stale", snapshot_us=5_000_000, rule="least") != run(view="stale", rule="least")
+    with pytest.raises(ValueError, match="event_loss"):
+        run(event_loss=1.5)
+
+
 def test_a_simulation_refuses_what_it_does_not_know():
     workload = trace.Workload.open_loop(records_of_sessions(2, 1))
     assert "70b-8xh100" in trace.hardware_profiles() and "rr" in trace.routing_rules()

@@ -175,6 +175,7 @@ class RouterStatistics:
     event_blocks_stored: int
     event_blocks_removed: int
     event_orphans: int
+    event_gaps: int
     pools: tuple[PoolStatistics, ...]
     replicas: tuple[ReplicaStatistics, ...]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Union
 
@@ -191,9 +191,17 @@ def simulate(
     replicas: int = 8,
     rule: str = "warmroute",
     policy: Policy | None = None,
+    capacities: Sequence[int] = (),
     view: str = "perfect",
+    snapshot_us: int = 100_000,
+    event_delay_us: int = 50_000,
+    event_loss: float = 0.0,
     routers: int = 1,
     pin_conversations: bool = False,
+    gateway_ring: bool = False,
+    forward_us: int = 500,
+    share_loads_us: int = 0,
+    share_placements: bool = False,
     prefill_replicas: int = 0,
     decode_replicas: int = 0,
     transfer_token_ps: int = 0,
@@ -208,7 +216,11 @@ def simulate(
     """A fleet of replica models behind a routing rule under a virtual clock: equal arguments give equal figures.
 
     workload: a Workload, or records at their own times. profile: of hardware_profiles(). rule: of routing_rules(), with options;
-    policy: of the rule warmroute. view: of simulation_views(), what the rule may know. churn: "100 remove 3, 150 add".
+    policy: of the rule warmroute. capacities: KV tokens of the replicas in turn, where they differ. view: of simulation_views(), what the
+    rule may know: loads each snapshot_us, events event_delay_us late, a share event_loss of them never. routers: requests are sprayed
+    over so many; pin_conversations: these keep theirs; gateway_ring: whoever gets another's request forwards it, in forward_us;
+    share_loads_us > 0: they tell one another at such intervals what they have in flight, share_placements: and sent where.
+    churn: "100 remove 3, 150 add".
     slo_...: the objectives of goodput; 0: none. Releases the GIL; some 0.3 s for 12,000 requests on 8 replicas.
     errors: Error invalid_argument; ValueError (no such profile or view).
     """
@@ -219,9 +231,17 @@ def simulate(
         replicas=replicas,
         rule=rule,
         policy=policy,
+        capacities=list(capacities),
         view=view,
+        snapshot_us=snapshot_us,
+        event_delay_us=event_delay_us,
+        event_loss=event_loss,
         routers=routers,
         pin_conversations=pin_conversations,
+        gateway_ring=gateway_ring,
+        forward_us=forward_us,
+        share_loads_us=share_loads_us,
+        share_placements=share_placements,
         prefill_replicas=prefill_replicas,
         decode_replicas=decode_replicas,
         transfer_token_ps=transfer_token_ps,

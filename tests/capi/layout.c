@@ -553,7 +553,8 @@ AT(wr_statistics, saved_prefill_ns, 656);
 AT(wr_statistics, event_blocks_stored, 664);
 AT(wr_statistics, event_blocks_removed, 672);
 AT(wr_statistics, event_orphans, 680);
-AT(wr_statistics, reserved, 688);
+AT(wr_statistics, event_gaps, 688);
+AT(wr_statistics, reserved, 696);
 
 SIZE(wr_replica_statistics, 176);
 AT(wr_replica_statistics, struct_size, 0);

@@ -78,7 +78,8 @@ TEST(StatisticsCountWhatHappened) {
   CHECK_EQ(s.cached_reports, 1);
   CHECK_EQ(s.cached_exact, 1);
   CHECK_EQ(s.event_blocks_stored, 0);
-  CHECK_EQ(s.reserved[7], 0);
+  CHECK_EQ(s.event_gaps, 0);
+  CHECK_EQ(s.reserved[6], 0);
   CHECK_OK(wr_router_pool_statistics(router, text(""), &p, NULL));
   CHECK_EQ(p.blocks, 4);
   CHECK_EQ(p.memberships, 4);

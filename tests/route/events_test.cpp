@@ -194,6 +194,7 @@ TEST_F(RouterEvents, BlocksBehindAnUnknownParentAreCountedAndNotStored) {
   const auto prompt = ids(1, 1'000);
   EXPECT_EQ(store(a, std::span(prompt).first(48), names(41, 3), EngineHash{40}).code(), Code::not_found);
   EXPECT_EQ(router.statistics().event_orphans, 3u);
+  EXPECT_EQ(router.statistics().event_gaps, 1u);
   EXPECT_EQ(router.statistics().event_blocks_stored, 0u);
   EXPECT_EQ(cached(a, prompt), 0);
 }
@@ -251,7 +252,7 @@ TEST_F(RouterEvents, AgreeWithSetsUnderRandomEventsFailuresAndRequests) {
         const Decision d = router.route(request, now);
         ASSERT_TRUE(d.routed());
         router.finish(d.ticket, {.cached_tokens = static_cast<std::int64_t>(below(500))}, now);
-        router.advance(now += seconds(2));  // what was foreseen is over: what the engines said stays
+        router.advance(now += detail::kStandInTime);  // what was foreseen is over: what the engines said stays
       }
     }
     for (std::size_t i = 0; i < 2; ++i) {

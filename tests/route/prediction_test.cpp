@@ -174,6 +174,90 @@ TEST_F(Prediction, IsCorrectedByFewerCachedTokensThanForeseen) {
   EXPECT_EQ(cached(prompt, a), 10) << "640 were foreseen: the engine had lost all but ten blocks";
 }
 
+TEST_F(Prediction, StandsInForEventsThatWereLost) {
+  const auto prompt = prompt_of(1, 40);
+  const Ticket ticket = route(prompt, a);
+  ASSERT_TRUE(router.first_token(ticket, now));
+  const auto ids = names(40);
+  ASSERT_TRUE(store(std::span(ids).first(10), prompt));
+  StoredBlocks behind;  // block 10 never came
+  behind.parent = ids[10];
+  behind.ids = std::span(ids).subspan(11);
+  behind.token_ids = std::span(prompt).subspan(11 * kBlock, behind.ids.size() * kBlock);
+  EXPECT_EQ(router.blocks_stored(a, behind, now).code(), Code::not_found);
+  EXPECT_EQ(router.statistics().event_gaps, 1u);
+  wait(seconds(3'000));
+  EXPECT_EQ(cached(prompt, a), 40);
+  wait(seconds(600));
+  EXPECT_EQ(cached(prompt, a), 10) << "an hour without a sign of losses";
+}
+
+TEST_F(Prediction, StandsInWhereAnotherReplicaKnowsTheBlockThatWasLost) {
+  const auto prompt = prompt_of(1, 40);
+  const auto ids = names(40);
+  StoredBlocks all;
+  all.ids = ids;
+  all.token_ids = std::span(prompt).first(40 * kBlock);
+  ASSERT_TRUE(router.blocks_stored(b, all, now));
+  const Ticket ticket = route(prompt, a);
+  ASSERT_TRUE(router.first_token(ticket, now));
+  ASSERT_TRUE(store(std::span(ids).first(10), prompt));
+  StoredBlocks behind;
+  behind.parent = ids[10];
+  behind.ids = std::span(ids).subspan(11, 20);
+  behind.token_ids = std::span(prompt).subspan(11 * kBlock, 20 * kBlock);
+  ASSERT_TRUE(router.blocks_stored(a, behind, now));
+  EXPECT_EQ(router.statistics().event_gaps, 1u);
+  wait(seconds(10));
+  EXPECT_EQ(cached(prompt, a), 40);
+  ASSERT_EQ(*router.blocks_removed(a, Tier::device, std::span(ids).subspan(20, 1), now), 1u);
+  EXPECT_EQ(cached(prompt, a), 20) << "what the engine removes ends it as ever";
+}
+
+TEST_F(Prediction, StandingInIsCorrectedByCachedTokensAndHasThePromptThatWasComputedSince) {
+  const auto ids = names(40);
+  const auto prompt = prompt_of(1, 40);
+  const auto compute = [&](std::span<const std::uint32_t> tokens, UsageCounts usage) {
+    const Ticket ticket = route(tokens, a);
+    wait(seconds(3));
+    return router.first_token(ticket, now) && router.finish(ticket, usage, now);
+  };
+  ASSERT_TRUE(compute(prompt, {}));
+  StoredBlocks behind;
+  behind.parent = ids[5];
+  behind.ids = std::span(ids).subspan(6, 1);
+  behind.token_ids = std::span(prompt).subspan(6 * kBlock, kBlock);
+  ASSERT_EQ(router.blocks_stored(a, behind, now).code(), Code::not_found);
+  auto other = prompt_of(1, 40);  // 30 blocks in common
+  std::iota(other.begin() + 30 * kBlock, other.end(), 900'000u);
+  ASSERT_TRUE(compute(other, {}));
+  EXPECT_EQ(cached(prompt, a), 40);
+  ASSERT_TRUE(compute(prompt, {static_cast<std::int64_t>(prompt.size()), 20 * kBlock, 1}));
+  wait(seconds(5));
+  EXPECT_EQ(cached(prompt, a), 40) << "computed since";
+  EXPECT_EQ(cached(other, a), 30) << "its own blocks were behind what is gone";
+}
+
+TEST_F(Prediction, StandingInHoldsNoMoreThanTheReplicasCapacity) {
+  const ReplicaId small = *router.add_replica({.name = "small", .capacity_tokens = 64 * kBlock}, now);
+  StoredBlocks orphan;
+  const auto ids = names(2);
+  const auto prompt = prompt_of(1, 40);
+  orphan.parent = ids[0];
+  orphan.ids = std::span(ids).subspan(1);
+  orphan.token_ids = std::span(prompt).first(kBlock);
+  ASSERT_EQ(router.blocks_stored(small, orphan, now).code(), Code::not_found);
+  const auto first = prompt_of(100'000, 40), second = prompt_of(200'000, 40);
+  ASSERT_TRUE(router.first_token(route(first, small), now));
+  const Ticket ticket = route(second, small);
+  wait(seconds(10));
+  EXPECT_EQ(cached(first, small), 40) << "the second one waits: it has pushed nothing out yet";
+  ASSERT_TRUE(router.first_token(ticket, now));
+  wait(seconds(10));
+  EXPECT_EQ(cached(second, small), 40);
+  EXPECT_EQ(cached(first, small), 24) << "its tail went first";
+}
+
 TEST(PredictionTickets, AreGivenBackWithinASecondWhateverBecameOfThem) {
   Router router(RouterOptions{.max_tickets = 256});
   Nanos now = seconds(1);
@@ -216,7 +300,8 @@ class NaivePredictions {
   std::size_t held(std::span<const int> path, Nanos now) const {
     std::size_t most = 0;
     for (const NaiveEntry& e : entries) {
-      if (e.waiting || now < e.until) most = std::max(most, common(std::span(e.path).first(e.length), path));
+      if (e.waiting || now < e.until || stands_in)
+        most = std::max(most, common(std::span(e.path).first(e.length), path));
     }
     return most;
   }
@@ -225,7 +310,16 @@ class NaivePredictions {
       if (!e.waiting && common(std::span(e.path).first(e.length), path) > keep) e.length = keep;
     }
   }
+  // Events were lost: what is not over yet stays.
+  void stand_in(Nanos now) {
+    if (stands_in) return;
+    for (NaiveEntry& e : entries) {
+      if (!e.waiting && e.until <= now) e.length = 0;
+    }
+    stands_in = true;
+  }
   std::vector<NaiveEntry> entries;
+  bool stands_in = false;
 };
 
 // Prompts of a small tree: each block is one of three, told apart by what came before.
@@ -248,14 +342,15 @@ EngineHash name_of(std::span<const int> path) {
 
 class PredictionBesideANaiveModel : public testing::TestWithParam<unsigned> {};
 
-TEST_P(PredictionBesideANaiveModel, AgreesUnderRandomRequestsAndEvents) {
+TEST_P(PredictionBesideANaiveModel, AgreesUnderRandomRequestsEventsAndLosses) {
   std::mt19937 random(GetParam());
   Router router;
   Nanos now = seconds(1);
   const ReplicaId a = *router.add_replica({.name = "a"}, now);
+  const ReplicaId b = *router.add_replica({.name = "b"}, now);
   ASSERT_TRUE(router.blocks_stored(a, {}, now));
   NaivePredictions naive;
-  std::set<std::vector<int>> reported;
+  std::set<std::vector<int>> reported, reported_by_b;
   struct Flight {
     Ticket ticket;
     std::size_t entry;
@@ -272,6 +367,7 @@ TEST_P(PredictionBesideANaiveModel, AgreesUnderRandomRequestsAndEvents) {
     const auto tokens = tokens_of(path);
     Request r;
     r.token_ids = tokens;
+    r.pinned = a;
     return static_cast<std::size_t>(router.peek(r, now).total_cached().value) / kBlock;
   };
   for (int step = 0; step < 3'000; ++step) {
@@ -285,6 +381,11 @@ TEST_P(PredictionBesideANaiveModel, AgreesUnderRandomRequestsAndEvents) {
       naive.entries[flights[i].entry].until = now + seconds(2);
       flights.erase(flights.begin() + static_cast<long>(i--));
     }
+    if (flights.empty() &&
+        random() % 40 == 0) {  // so long without a sign of lost events that nothing stands in for them any more
+      router.advance(now += detail::kStandInTime);
+      naive.stands_in = false;
+    }
     const auto path = random_path(random);
     switch (random() % 5) {
       case 0:
@@ -292,28 +393,39 @@ TEST_P(PredictionBesideANaiveModel, AgreesUnderRandomRequestsAndEvents) {
         const auto tokens = tokens_of(path);
         Request r;
         r.token_ids = tokens;
+        r.pinned = a;
         const Decision d = router.route(r, now);
         ASSERT_EQ(static_cast<std::size_t>(d.total_cached().value) / kBlock, held(path)) << step;
         flights.push_back({d.ticket, naive.entries.size(), now});
         naive.entries.push_back({path, path.size(), true, {}});
         break;
       }
-      case 2: {  // the engine stores a path below what it holds
+      case 2: {  // the engine stores a path below what it holds; the first of these events may get lost
         std::size_t depth = 0;
         while (depth < path.size() && reported.contains({path.begin(), path.begin() + static_cast<long>(depth) + 1}))
           ++depth;
         if (depth == path.size()) break;
-        const auto tokens = tokens_of(path);
-        StoredBlocks s;
-        std::vector<EngineHash> ids;
-        for (std::size_t i = depth; i < path.size(); ++i) {
-          ids.push_back(name_of(std::span(path).first(i + 1)));
-          reported.insert({path.begin(), path.begin() + static_cast<long>(i) + 1});
+        const bool lost = depth + 1 < path.size() && random() % 16 == 0;
+        const auto store = [&](ReplicaId id, std::size_t from, std::set<std::vector<int>>& told) {
+          const auto tokens = tokens_of(path);
+          StoredBlocks s;
+          std::vector<EngineHash> ids;
+          for (std::size_t i = from; i < path.size(); ++i) ids.push_back(name_of(std::span(path).first(i + 1)));
+          if (from != 0) s.parent = name_of(std::span(path).first(from));
+          s.ids = ids;
+          s.token_ids = std::span(tokens).subspan(from * kBlock, ids.size() * kBlock);
+          const Status done = router.blocks_stored(id, s, now);
+          if (!done) return done.code();
+          for (std::size_t i = from; i < path.size(); ++i)
+            told.insert({path.begin(), path.begin() + static_cast<long>(i) + 1});
+          return Code::ok;
+        };
+        if (lost && random() % 2 == 0) {
+          ASSERT_EQ(store(b, 0, reported_by_b), Code::ok);
         }
-        if (depth != 0) s.parent = name_of(std::span(path).first(depth));
-        s.ids = ids;
-        s.token_ids = std::span(tokens).subspan(depth * kBlock, (path.size() - depth) * kBlock);
-        ASSERT_TRUE(router.blocks_stored(a, s, now));
+        if (lost) naive.stand_in(now);
+        const bool known = !lost || reported_by_b.contains({path.begin(), path.begin() + static_cast<long>(depth) + 1});
+        ASSERT_EQ(store(a, depth + lost, reported), known ? Code::ok : Code::not_found) << step;
         break;
       }
       case 3: {  // and removes a leaf

@@ -512,6 +512,20 @@ TEST_F(RouterTest, TakesTheCapacityFromTheEnginesOwnFigures) {
             Tokens{800});  // 50 of its 100 blocks had to go, leaf first
 }
 
+TEST_F(RouterTest, BelievesThatAPromptPushesOthersOutWhenItIsComputedAndNotWhileItWaits) {
+  ReplicaSpec spec{.name = "a", .capacity_tokens = 2'400};
+  ASSERT_TRUE(router.add_replica(spec, tick()));
+  serve(tokens(prompt));
+  const auto second = ids(50'000, 1'600);
+  const Ticket ticket = router.route(tokens(second), tick()).ticket;
+  EXPECT_EQ(router.peek(tokens(prompt), now).total_cached(), Tokens{1'584});
+  EXPECT_EQ(router.peek(tokens(second), now).total_cached(), Tokens{1'584});
+  ASSERT_TRUE(router.first_token(ticket, tick()));
+  ASSERT_TRUE(router.finish(ticket, {1'600, 0, 1}, tick()));
+  EXPECT_EQ(router.peek(tokens(prompt), now).total_cached(), Tokens{800}) << "50 of its 100 blocks had to go";
+  EXPECT_EQ(router.peek(tokens(second), now).total_cached(), Tokens{1'584});
+}
+
 TEST_F(RouterTest, KeepsItsBeliefWhenTextAndTokenRequestsShareAPool) {
   const ReplicaId a = add("a");
   Policy p;

@@ -198,6 +198,14 @@ TEST(WarmRestart, TheCopyIsWhatIsHeldBlockByBlock) {
       const auto order = eviction_order(tree);
       ASSERT_EQ(order.size(), model.blocks());
       ASSERT_EQ(order.size(), held.size());
+      for (const std::size_t most :
+           {std::size_t{0}, std::size_t{1}, order.size() / 2, order.size(), order.size() + 1}) {
+        CachedTree newest = tree;
+        newest.keep_newest(most);
+        ASSERT_TRUE(CachedPaths(newest).valid());
+        const auto kept = static_cast<std::ptrdiff_t>(std::min(most, order.size()));
+        ASSERT_EQ(eviction_order(newest), std::vector<SequenceHash>(order.end() - kept, order.end())) << most;
+      }
       for (std::size_t i = 0; i < order.size(); ++i) ASSERT_EQ(order[i], held[i].first) << turn << " at " << i;
     }
   }

@@ -30,6 +30,17 @@ struct CachedRun {
 struct CachedTree {
   std::vector<CachedRun> runs;    ///< most recently used first
   std::vector<BlockHash> blocks;  ///< of all runs, in their order
+
+  /// Drops all but so many blocks, least recently used first: what eviction down to that capacity would leave. The tree must be a valid one.
+  void keep_newest(std::size_t most) {
+    if (blocks.size() <= most) return;
+    std::size_t left = most, run = 0;
+    for (; left >= runs[run].count; ++run) left -= runs[run].count;
+    runs[run].count =
+        static_cast<std::uint32_t>(left);  // its head; nothing hangs behind the rest, or it would be newer
+    runs.resize(left == 0 ? run : run + 1);
+    blocks.resize(most);
+  }
 };
 
 /// Paths from block 0 through a tree, and the check that there are any.

@@ -138,9 +138,9 @@ class PrefixIndex {
   /// As store, the way engines say it: `blocks` follow the block that the replica's engine calls `parent` (null: they start at block 0)
   /// and are called `ids`. Opaque to us; replicas whose ids differ for the same blocks still share them. Id 0 names nothing.
   /// shape: ids.size() == blocks.size(). errors: as store; invalid_argument (sizes), not_found (parent: never stored, or given up).
-  /// cost: does not depend on how deep the parent lies.
+  /// `gap`, if given, says whether the parent is known but not held by `r` on any tier. cost: does not depend on how deep the parent lies.
   Status store_event(ReplicaId r, Tier tier, const EngineHash* parent, std::span<const EngineHash> ids,
-                     std::span<const BlockHash> blocks);
+                     std::span<const BlockHash> blocks, bool* gap = nullptr);
 
   /// As store, with the engine's names for the blocks [first, path.size()). shape: `ids` as many as those. errors: as store_event.
   Status store_named(ReplicaId r, Tier tier, std::span<const BlockHash> path, std::size_t first,

@@ -42,14 +42,16 @@ inline std::size_t PrefixIndex::remove(ReplicaId r, Tier tier, std::span<const B
 }
 
 inline Status PrefixIndex::store_event(ReplicaId r, Tier tier, const EngineHash* parent,
-                                       std::span<const EngineHash> ids, std::span<const BlockHash> blocks) {
+                                       std::span<const EngineHash> ids, std::span<const BlockHash> blocks, bool* gap) {
   const std::scoped_lock lock(mutex_);
+  if (gap != nullptr) *gap = false;
   if (ids.size() != blocks.size()) return refuse(Code::invalid_argument, "as many ids as blocks are needed");
   if (const Status fine = take(r, tier); !fine) return fine;
   detail::EngineIds::Place place;
   if (parent != nullptr) {
     place = tree_.find(r.slot, *parent);
     if (place.node == nullptr) return refuse(Code::not_found, "the parent block is not in the index");
+    if (gap != nullptr) *gap = !tree_.held(place, r.slot);
   }
   const bool done = blocks.empty() || tree_.store_below(place, r.slot, static_cast<unsigned>(tier), blocks, 0, ids);
   end_change();

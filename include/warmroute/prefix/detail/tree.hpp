@@ -61,6 +61,8 @@ class PrefixTree {
   std::size_t hold_named(std::uint32_t slot, unsigned tier, std::span<const EngineHash> ids);
   /// returns: the place of the block that the slot's engine calls `id`, rather one that the slot holds.
   [[nodiscard]] EngineIds::Place find(std::uint32_t slot, EngineHash id);
+  /// returns: whether the replica holds the block at that place, on any tier.
+  [[nodiscard]] bool held(EngineIds::Place place, std::uint32_t slot) { return holds(*place.node, slot, place.offset); }
   /// All blocks from block 0 to that place, it included. cost: the path's length.
   void path_to(EngineIds::Place place, std::vector<BlockHash>& out);
   /// returns: memberships removed.

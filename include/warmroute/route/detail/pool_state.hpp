@@ -110,6 +110,7 @@ struct ModelledCache {
   std::unique_ptr<SlotResidency> slots;
   SlotsSeen slots_seen;
   std::int64_t capacity_tokens = 0;         // declared by engine, spec or policy
+  std::size_t capacity_blocks = 0;          // what that comes to, as far as it is trusted; follows in steps of 3 %
   std::int64_t tokens_per_block_milli = 0;  // mean of what is placed there; 0 = nothing yet
   std::uint64_t hash_rule = 0;              // of the policy it was made under
   std::int64_t trust_milli = 1'000;         // effective capacity = declared * trust, moved by feedback in small steps

@@ -46,16 +46,19 @@ inline Result<ReplicaCache> RouterCore::cached(ReplicaId id, Nanos now) const {
   out.bytes_per_token = {pool.bytes_per_token_milli.milli(), pool.bytes_per_token_milli.count()};
   out.output_tokens = {pool.output_tokens.milli(), pool.output_tokens.count()};
   const std::lock_guard placing(pool.placing);
-  const ModelledCache& cache = pool.caches[id.slot];
+  ModelledCache& cache = pool.caches[id.slot];
   if (cache.id != id || cache.residency == nullptr) {
     return Error{Code::stale, "that replica was removed: nothing is believed of its cache", kNoOffset};
   }
+  fit_capacity(cache);
   out.taken_at = std::max(now, Nanos{last_now_.load(std::memory_order_relaxed)});
   out.capacity_tokens = cache.capacity_tokens;
-  out.capacity_blocks = cache.residency->capacity();
+  out.capacity_blocks = cache.capacity_blocks;
   out.trust_milli = cache.trust_milli;
   out.tokens_per_block_milli = cache.tokens_per_block_milli;
   cache.residency->copy(out.tree);
+  if (out.capacity_blocks != 0)
+    out.tree.keep_newest(out.capacity_blocks);  // prompts that wait have more room than that
   return out;
 }
 
@@ -110,7 +113,8 @@ inline Result<RestoredCache> RouterCore::restore_cached(ReplicaId id, const Repl
     cache.trust_milli = std::clamp<std::int64_t>(from.trust_milli, 250, 1'000);
     const double scale = static_cast<double>(cache.capacity_tokens) / static_cast<double>(from.capacity_tokens);
     const double blocks = static_cast<double>(from.capacity_blocks) * scale;
-    cache.residency->set_capacity(static_cast<std::size_t>(std::clamp(blocks, 1.0, 1e12)));
+    cache.capacity_blocks = static_cast<std::size_t>(std::clamp(blocks, 1.0, 1e12));
+    cache.residency->set_capacity(cache.capacity_blocks);
     cache.tokens_per_block_milli = std::clamp<std::int64_t>(from.tokens_per_block_milli, 0, 1'000'000'000);
   }
   constexpr Nanos kOldest = seconds(10LL * 365 * 86'400);

@@ -109,16 +109,17 @@ class RouterCore {
   void enqueue(PoolState& pool, std::uint32_t ticket_index, std::uint64_t note, Nanos now);
   void drain(PoolState& pool, std::uint32_t limit, Nanos now);
   void place(PoolState& pool, const TicketSlot& slot, ReplicaId where, Nanos now);
-  static void place(ModelledCache& cache, std::span<const BlockHash> path, std::int64_t tokens_per_block_milli,
-                    Nanos now);
+  void place(ModelledCache& cache, std::span<const BlockHash> path, std::int64_t tokens_per_block_milli, Nanos now);
   void place_transferred(PoolState& pool, const TicketSlot& slot, std::uint64_t note, Nanos now);
   static bool reports(const PoolState& pool, const TicketSlot& slot) noexcept;
   static bool in_prefill(const TicketSlot& slot) noexcept;
   void note_first_token(TicketSlot& slot, Nanos now);
   void renew_predictions(PoolState& pool, Nanos now);
   void end_predictions(PoolState& pool, Nanos now);
+  void fit_prediction(PoolState& pool, const TicketSlot& slot) const;
   void contradict(PoolState& pool, ReplicaId id, std::span<const BlockHash> path, std::size_t keep, Nanos now);
   void contradict(PoolState& pool, ReplicaId id, std::span<const EngineHash> removed, Nanos now);
+  void note_gap(PoolState& pool, ReplicaId id, const Topology& topology);
   void foresee_waiting(PoolState& pool, ReplicaId id, Nanos now);
   void withdraw(PoolState& pool, const TicketSlot& slot);
   void move_slots(PoolState& pool, const TicketSlot& slot, std::uint64_t note);
@@ -128,7 +129,9 @@ class RouterCore {
   bool predict(PoolState& pool, const TicketSlot& slot, std::uint64_t note, Nanos now);
   void correct(PoolState& pool, const TicketSlot& slot, std::size_t really, Nanos now);
   ModelledCache* cache_of(PoolState& pool, const TicketSlot& slot, ReplicaId where) const noexcept;
-  static void fit_capacity(ModelledCache& cache);
+  static void note_feedback(ModelledCache& cache, bool shortfall) noexcept;
+  void fit_capacity(ModelledCache& cache) const;
+  std::size_t room_in(ModelledCache& cache) const noexcept;
   void sweep_leases(std::uint32_t tickets, Nanos now);
   bool close(Ticket ticket, Outcome outcome, const UsageCounts* usage, Nanos now);
 

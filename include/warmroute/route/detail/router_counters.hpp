@@ -65,6 +65,7 @@ struct RouterCounters {
   alignas(kCacheLine) Counter event_blocks_stored{0};  // written by blocks_stored and blocks_removed
   Counter event_blocks_removed{0};
   Counter event_orphans{0};
+  Counter event_gaps{0};
 };
 
 }  // namespace warmroute::detail

@@ -71,9 +71,12 @@ inline Status RouterCore::blocks_stored(ReplicaId id, const StoredBlocks& stored
     }
     const EngineHash* const before = parent ? &*parent : nullptr;
     const auto ids = stored.ids.subspan(at, n);
-    const Status done = stored.tier == Tier::shared ? (*pool)->shared.store((*pool)->index, id, before, ids, blocks)
-                                                    : (*pool)->index.store_event(id, stored.tier, before, ids, blocks);
+    bool gap = false;
+    const Status done = stored.tier == Tier::shared
+                            ? (*pool)->shared.store((*pool)->index, id, before, ids, blocks)
+                            : (*pool)->index.store_event(id, stored.tier, before, ids, blocks, &gap);
     if (done.code() == Code::not_found) bump(counters_.event_orphans, n);
+    if (gap || (done.code() == Code::not_found && stored.tier != Tier::shared)) note_gap(**pool, id, topology);
     if (!done) return done;
     bump(counters_.event_blocks_stored, n);
     at += n;

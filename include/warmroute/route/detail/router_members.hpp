@@ -279,9 +279,11 @@ inline void RouterCore::model_cache(ReplicaId id, const ReplicaSpec& spec) {
   cache.trust_milli = 1'000;
   cache.tokens_per_block_milli = 0;
   cache.hash_rule = hash_rule_of(policy);
-  const auto blocks = static_cast<std::size_t>(std::max<std::int64_t>(1, cache.capacity_tokens / policy.block_size));
+  cache.capacity_blocks =
+      static_cast<std::size_t>(std::max<std::int64_t>(1, cache.capacity_tokens / policy.block_size));
   cache.residency = std::make_unique<Residency>(
-      pool.index, id, Tier::device, ResidencyOptions{.capacity_blocks = blocks, .ttl = policy.residency_ttl});
+      pool.index, id, Tier::device,
+      ResidencyOptions{.capacity_blocks = cache.capacity_blocks, .ttl = policy.residency_ttl});
 }
 
 inline void RouterCore::forget_cache(ReplicaId id, const ReplicaSpec& spec, bool gone) {
@@ -318,7 +320,9 @@ inline void RouterCore::advance(Nanos now) {
     const std::unique_lock placing(pool->placing, std::try_to_lock);
     if (!placing.owns_lock()) continue;
     for (ModelledCache& cache : pool->caches) {
-      if (cache.residency != nullptr) cache.residency->advance(now);
+      if (cache.residency == nullptr) continue;
+      fit_capacity(cache);
+      cache.residency->advance(now);
     }
     pool->predicted.advance(now);
     pool->shared.advance();

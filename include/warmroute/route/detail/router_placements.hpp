@@ -94,14 +94,15 @@ inline void RouterCore::correct(PoolState& pool, const TicketSlot& slot, std::si
   ModelledCache* cache = cache_of(pool, slot, slot.replica);
   if (cache == nullptr) return;
   const auto believed = static_cast<std::size_t>(slot.cached_tokens * 1'000 / slot.tokens_per_block_milli);
-  if (really < believed) {
-    cache->trust_milli = std::max<std::int64_t>(250, cache->trust_milli - cache->trust_milli / 32);
-    cache->residency->truncate(slot.path, really);
-  } else {
-    cache->trust_milli = std::min<std::int64_t>(1'000, cache->trust_milli + 2);
-  }
+  note_feedback(*cache, really < believed);
+  if (really < believed) cache->residency->truncate(slot.path, really);
   fit_capacity(*cache);
   if (really < believed) cache->residency->insert(slot.path, now);
+}
+
+inline void RouterCore::note_feedback(ModelledCache& cache, bool shortfall) noexcept {
+  cache.trust_milli = shortfall ? std::max<std::int64_t>(250, cache.trust_milli - cache.trust_milli / 32)
+                                : std::min<std::int64_t>(1'000, cache.trust_milli + 2);
 }
 
 // The request failed before its first token: what it would have added was never computed. What others in flight share stays.
@@ -118,13 +119,21 @@ inline std::size_t RouterCore::blocks_kept(const TicketSlot& slot) noexcept {
   return static_cast<std::size_t>((kept * 1'000 + slot.tokens_per_block_milli - 1) / slot.tokens_per_block_milli);
 }
 
-// Capacity in blocks of the kinds that this replica sees. Only steps of 3 % change anything.
-inline void RouterCore::fit_capacity(ModelledCache& cache) {
-  if (cache.tokens_per_block_milli == 0) return;
-  const auto have = static_cast<std::int64_t>(cache.residency->capacity());
+// Room for what the cache can hold and, beside it, for what prompts will bring that still wait: they have pushed nothing out yet. (8b at
+// utilisation 1.1 without events: mean TTFT 89 s instead of 96.) units: blocks of the kinds that come in.
+inline std::size_t RouterCore::room_in(ModelledCache& cache) const noexcept {
   const std::int64_t tokens = cache.capacity_tokens * cache.trust_milli / 1'000;
-  const std::int64_t want = std::max<std::int64_t>(1, tokens * 1'000 / cache.tokens_per_block_milli);
-  if (want > have + have / 32 || want + want / 32 < have) cache.residency->set_capacity(static_cast<std::size_t>(want));
+  const auto blocks = [&](std::int64_t n) {
+    return static_cast<std::size_t>(n * 1'000 / cache.tokens_per_block_milli);
+  };
+  const std::size_t have = cache.capacity_blocks, want = std::max<std::size_t>(1, blocks(tokens));
+  if (want > have + have / 32 || want + want / 32 < have) cache.capacity_blocks = want;
+  const std::int64_t waiting = table_.book(cache.id.slot).pending_tokens.load(std::memory_order_relaxed);
+  return cache.capacity_blocks + blocks(std::max<std::int64_t>(0, waiting));
+}
+
+inline void RouterCore::fit_capacity(ModelledCache& cache) const {
+  if (cache.tokens_per_block_milli != 0) cache.residency->set_capacity(room_in(cache));
 }
 
 }  // namespace warmroute::detail

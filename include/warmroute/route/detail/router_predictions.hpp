@@ -1,10 +1,12 @@
 /// What tickets tell of a replica whose engine reports its cache: foreseen, not believed (prediction.hpp).
-/// Locks: note_first_token and end_predictions none or by trying; an event's `contradict` takes PoolState::placing; everything else runs under it.
+/// Locks: note_first_token and end_predictions none or by trying; an event's `contradict` and `note_gap` take PoolState::placing; everything else runs
+/// under it.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <string>
 
 #include "warmroute/route/detail/router_core.hpp"
 
@@ -29,7 +31,13 @@ inline bool RouterCore::predict(PoolState& pool, const TicketSlot& slot, std::ui
     const auto really = static_cast<std::size_t>((note & ~kCorrection) >> 32);
     const auto believed = static_cast<std::size_t>(slot.cached_tokens * 1'000 / slot.tokens_per_block_milli);
     if (really < believed) contradict(pool, slot.replica, slot.path, really, now);
+    if (pool.predicted.stands_in(slot.replica)) {  // as `correct` does
+      note_feedback(pool.caches[slot.replica.slot], really < believed);
+      fit_prediction(pool, slot);
+      if (really < believed) pool.predicted.foresee(slot.replica, slot.path, now);
+    }
   } else {
+    fit_prediction(pool, slot);
     pool.predicted.foresee(slot.replica, slot.path, now);
     if ((note & kFirstToken) == 0 && in_prefill(slot)) {
       pool.predicted.wait(slot.index, now);
@@ -37,6 +45,14 @@ inline bool RouterCore::predict(PoolState& pool, const TicketSlot& slot, std::ui
     }
   }
   return false;
+}
+
+// What stands in for lost events is a cache of the replica's capacity. What was foreseen before is of the last few seconds.
+inline void RouterCore::fit_prediction(PoolState& pool, const TicketSlot& slot) const {
+  ModelledCache& cache = pool.caches[slot.replica.slot];
+  if (!pool.predicted.stands_in(slot.replica) || cache.id != slot.replica || cache.residency == nullptr) return;
+  if (cache.tokens_per_block_milli == 0) cache.tokens_per_block_milli = slot.tokens_per_block_milli;
+  pool.predicted.fit(slot.replica, room_in(cache));
 }
 
 // What is not there is not foreseen any more, but for prompts whose first token is still to come: they bring it back.
@@ -54,6 +70,18 @@ inline void RouterCore::contradict(PoolState& pool, ReplicaId id, std::span<cons
     ended |= pool.predicted.contradict(id, path, path.size() - 1);
   });
   if (ended) foresee_waiting(pool, id, now);
+}
+
+// Events before this one never came: of what the engine holds behind them, the index will never know.
+inline void RouterCore::note_gap(PoolState& pool, ReplicaId id, const Topology& topology) {
+  bump(counters_.event_gaps, 1u);
+  const Nanos now{last_now_.load(std::memory_order_relaxed)};
+  {
+    const std::lock_guard placing(pool.placing);
+    if (!pool.predicted.stand_in(id, topology.policy.residency_ttl, now)) return;
+  }
+  options_.log(LogLevel::warning, "replica " + find_row(topology.rows, id)->spec.name +
+                                      ": events of its cache were lost, what was routed there stands in for them");
 }
 
 inline void RouterCore::foresee_waiting(PoolState& pool, ReplicaId id, Nanos now) {

@@ -160,6 +160,7 @@ inline RouterStatistics RouterCore::statistics() const {
   s.event_blocks_stored = get(counters_.event_blocks_stored);
   s.event_blocks_removed = get(counters_.event_blocks_removed);
   s.event_orphans = get(counters_.event_orphans);
+  s.event_gaps = get(counters_.event_gaps);
   const std::lock_guard lock(control_);
   const Topology& topology = topology_.latest();
   s.policy_version = topology.policy.version;
@@ -196,7 +197,7 @@ inline RouterStatistics RouterCore::statistics() const {
       const ModelledCache& cache = pool->caches[row.id.slot];
       if (cache.id == row.id && cache.residency != nullptr) {
         r.believed_blocks = cache.residency->blocks();
-        r.capacity_blocks = cache.residency->capacity();
+        r.capacity_blocks = cache.capacity_blocks;
         r.reported = cache.reported();
       } else if (cache.id == row.id && cache.slots != nullptr) {
         r.believed_blocks = cache.slots->blocks();
