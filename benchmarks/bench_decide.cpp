@@ -1,5 +1,6 @@
 // DECIDE and ROUTE: one decision from token ids, from prepared block hashes, and from an OpenAI chat body, with W replicas,
-// a warm index of 10^6 blocks and live load; and route + first_token + finish of the same with books and residency.
+// a warm index of 10^6 blocks and live load; and route + first_token + finish of the same with books and residency. *_everything: engines report
+// their caches and loads, another router tells what it has in flight, requests name sessions, and what was routed lately is foreseen, all the prompt.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -65,6 +66,42 @@ struct Fleet {
     router->first_token(d.ticket, tick());
     router->finish(d.ticket, {}, tick());
   }
+  // The prompts are foreseen as long as they wait for their first tokens, and in the index by their holders' events.
+  void everything() {
+    for (const ReplicaId id : ids) {
+      if (!router->blocks_stored(id, {}, tick())) std::abort();
+    }
+    std::vector<EngineHash> names(kPathBlocks);
+    for (std::size_t i = 0; i < kPrompts; ++i) {
+      for (std::size_t b = 0; b < kPathBlocks; ++b) names[b] = EngineHash{mix(i << 32 | b | 1ULL << 60)};
+      StoredBlocks stored;
+      stored.ids = names;
+      stored.blocks = blocks[i];
+      if (!router->blocks_stored(ids[i % ids.size()], stored, tick())) std::abort();
+      Request r;
+      r.blocks = blocks[i];
+      r.pinned = ids[i % ids.size()];
+      router->route(r, tick());
+    }
+    std::vector<PeerLoad> told;
+    router->loads(told, tick());
+    if (!router->peer_loads(1, told, tick())) std::abort();
+    for (const ReplicaId id : ids) {
+      const auto report = [&](Signal kind, double value) {
+        if (!router->signal(id, kind, value, tick())) std::abort();
+      };
+      report(Signal::running, 12);
+      report(Signal::waiting, 2);
+      report(Signal::kv_usage, 0.5);
+    }
+    for (std::size_t i = 0; i < kPrompts; ++i) sessions.push_back("session-" + std::to_string(i));
+  }
+  Request request(std::size_t i) const {
+    Request r;
+    r.blocks = blocks[i % kPrompts];
+    if (!sessions.empty()) r.session = sessions[i % kPrompts];
+    return r;
+  }
   Nanos tick() { return now += Nanos{1'000}; }
 
   Nanos now{1'000'000};
@@ -72,6 +109,7 @@ struct Fleet {
   std::vector<ReplicaId> ids;
   std::vector<std::vector<std::uint32_t>> prompts;
   std::vector<std::vector<BlockHash>> blocks;
+  std::vector<std::string> sessions;
 };
 
 void decide_tokens(benchmark::State& state) {
@@ -85,16 +123,16 @@ void decide_tokens(benchmark::State& state) {
 }
 BENCHMARK(decide_tokens)->ArgNames({"W", "tokens"})->ArgsProduct({{8, 64, 1'024}, {1'000, 10'000, 65'000}});
 
-void decide_blocks(benchmark::State& state) {
+void decide_blocks(benchmark::State& state, bool everything) {
   Fleet fleet(static_cast<std::size_t>(state.range(0)), kPathBlocks * 16);
+  if (everything) fleet.everything();
   std::size_t i = 0;
-  for (auto _ : state) {
-    Request r;
-    r.blocks = fleet.blocks[i++ % kPrompts];
-    benchmark::DoNotOptimize(fleet.router->peek(r, fleet.now));
-  }
+  for (auto _ : state) benchmark::DoNotOptimize(fleet.router->peek(fleet.request(i++), fleet.now));
 }
+void decide_blocks(benchmark::State& state) { decide_blocks(state, false); }
+void decide_everything(benchmark::State& state) { decide_blocks(state, true); }
 BENCHMARK(decide_blocks)->ArgName("W")->Arg(8)->Arg(64)->Arg(1'024);
+BENCHMARK(decide_everything)->ArgName("W")->Arg(8)->Arg(64)->Arg(1'024);
 
 void decide_body(benchmark::State& state) {
   Fleet fleet(64, 1'000);
@@ -116,18 +154,20 @@ void decide_body(benchmark::State& state) {
 }
 BENCHMARK(decide_body)->ArgName("bytes")->Arg(4 << 10)->Arg(32 << 10)->Arg(256 << 10);
 
-void route_warm(benchmark::State& state) {
+void route_warm(benchmark::State& state, bool everything) {
   Fleet fleet(static_cast<std::size_t>(state.range(0)), kPathBlocks * 16);
+  if (everything) fleet.everything();
   std::size_t i = 0;
   for (auto _ : state) {
-    Request r;
-    r.blocks = fleet.blocks[i++ % kPrompts];
-    const Decision d = fleet.router->route(r, fleet.tick());
+    const Decision d = fleet.router->route(fleet.request(i++), fleet.tick());
     fleet.router->first_token(d.ticket, fleet.tick());
     fleet.router->finish(d.ticket, {10'000, d.total_cached().value, 100}, fleet.tick());
   }
 }
+void route_warm(benchmark::State& state) { route_warm(state, false); }
+void route_everything(benchmark::State& state) { route_warm(state, true); }
 BENCHMARK(route_warm)->ArgName("W")->Arg(8)->Arg(64)->Arg(1'024);
+BENCHMARK(route_everything)->ArgName("W")->Arg(8)->Arg(64)->Arg(1'024);
 
 // Two threads that share one router: nothing a reader does may slow another.
 void route_threads(benchmark::State& state) {

@@ -146,8 +146,9 @@ void events(Page& page, const RouterStatistics& s) {
   page.sample().label("result", "stored").value(s.event_blocks_stored);
   page.sample().label("result", "removed").value(s.event_blocks_removed);
   page.sample().label("result", "orphan").value(s.event_orphans);
-  page.family("warmroute_event_gaps_total", "counter",
-              "Events behind a block that their replica is not known to hold: others before them were lost.");
+  page.family(
+      "warmroute_event_gaps_total", "counter",
+      "Events behind a block that their replica is not known to hold: others before were lost, or the index was full.");
   page.sample().value(s.event_gaps);
 }
 

@@ -19,6 +19,12 @@ Result<SimulationFigures> simulate(const SimulationConfig& config, const Workloa
   if (config.forward_us < 0 || config.share_loads_us < 0 ||
       (config.share_loads_us > 0 && config.forward_us >= config.share_loads_us))
     return refuse("forwarding takes no negative time, and what routers tell arrives before they tell more");
+  constexpr std::int64_t kMostUs = 1'000'000'000'000;  // 11 days: no time overflows
+  if (config.forward_us > kMostUs || config.share_loads_us > kMostUs || config.view.snapshot_us > kMostUs ||
+      config.view.event_delay_us < 0 || config.view.event_delay_us > kMostUs || config.view.event_loss_permille < 0 ||
+      config.view.event_loss_permille > 1'000)
+    return refuse(
+        "forwarding, sharing, snapshots and delays of events of at most 10^12 us, and a share of lost events in 0..1");
   if (replica.hardware.floor_ps + replica.hardware.per_token_ps + replica.hardware.overhead_ps <= 0)
     return refuse("a profile whose steps take no time");
   if (workload.block_tokens < 1 || replica.step_token_budget < 1 || replica.max_running < 1 ||

@@ -356,6 +356,9 @@ def test_a_simulation_knows_unequal_caches_and_events_that_are_late_or_lost():
     assert run(view="stale", snapshot_us=5_000_000, rule="least") != run(view="stale", rule="least")
     with pytest.raises(ValueError, match="event_loss"):
         run(event_loss=1.5)
+    for delay in (-1, 2**63 - 1):
+        with pytest.raises(warmroute.Error, match="delays of events"):
+            run(view="stale", event_delay_us=delay)
 
 
 def test_a_simulation_refuses_what_it_does_not_know():

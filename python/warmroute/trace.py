@@ -217,7 +217,8 @@ def simulate(
 
     workload: a Workload, or records at their own times. profile: of hardware_profiles(). rule: of routing_rules(), with options;
     policy: of the rule warmroute. capacities: KV tokens of the replicas in turn, where they differ. view: of simulation_views(), what the
-    rule may know: loads each snapshot_us, events event_delay_us late, a share event_loss of them never. routers: requests are sprayed
+    rule may know: loads each snapshot_us, events event_delay_us late, a share event_loss of them never, in steps of 0.001 (of views such as "stale-fix";
+    "perfect" sees all at once). routers: requests are sprayed
     over so many; pin_conversations: these keep theirs; gateway_ring: whoever gets another's request forwards it, in forward_us;
     share_loads_us > 0: they tell one another at such intervals what they have in flight, share_placements: and sent where.
     churn: "100 remove 3, 150 add".

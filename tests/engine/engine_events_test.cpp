@@ -151,6 +151,7 @@ TEST_P(EngineEvents, TellWhatTheCacheHoldsWhileItFillsAndEvicts) {
   const RouterStatistics all = engine.router.statistics();
   EXPECT_GT(all.event_blocks_removed, 100u) << "a cache of 64 blocks must have evicted";
   EXPECT_EQ(all.event_orphans, 0u);
+  EXPECT_EQ(all.event_gaps, 0u);
   EXPECT_EQ(engine.status().source.bad_events, 0u);
   EXPECT_EQ(engine.status().source.unknown_removes, 0u);
 }

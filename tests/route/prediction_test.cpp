@@ -57,6 +57,16 @@ class Prediction : public testing::Test {
     now += time;
     router.advance(now);
   }
+  // An event behind a block that nobody knows.
+  void lose_events_of(ReplicaId id) {
+    const auto unknown = names(2);
+    const auto prompt = prompt_of(1, 1);
+    StoredBlocks orphan;
+    orphan.parent = unknown[0];
+    orphan.ids = std::span(unknown).subspan(1);
+    orphan.token_ids = std::span(prompt).first(kBlock);
+    ASSERT_EQ(router.blocks_stored(id, orphan, now).code(), Code::not_found);
+  }
   Router router;
   Nanos now = seconds(1);
   ReplicaId a, b;
@@ -240,13 +250,7 @@ TEST_F(Prediction, StandingInIsCorrectedByCachedTokensAndHasThePromptThatWasComp
 
 TEST_F(Prediction, StandingInHoldsNoMoreThanTheReplicasCapacity) {
   const ReplicaId small = *router.add_replica({.name = "small", .capacity_tokens = 64 * kBlock}, now);
-  StoredBlocks orphan;
-  const auto ids = names(2);
-  const auto prompt = prompt_of(1, 40);
-  orphan.parent = ids[0];
-  orphan.ids = std::span(ids).subspan(1);
-  orphan.token_ids = std::span(prompt).first(kBlock);
-  ASSERT_EQ(router.blocks_stored(small, orphan, now).code(), Code::not_found);
+  lose_events_of(small);
   const auto first = prompt_of(100'000, 40), second = prompt_of(200'000, 40);
   ASSERT_TRUE(router.first_token(route(first, small), now));
   const Ticket ticket = route(second, small);
@@ -256,6 +260,98 @@ TEST_F(Prediction, StandingInHoldsNoMoreThanTheReplicasCapacity) {
   wait(seconds(10));
   EXPECT_EQ(cached(second, small), 40);
   EXPECT_EQ(cached(first, small), 24) << "its tail went first";
+}
+
+TEST_F(Prediction, StandingInIsBoundedWhoeverPlacesThere) {
+  Policy policy;
+  policy.disaggregate = Disaggregate::always;
+  ASSERT_TRUE(router.set_policy(policy));
+  const ReplicaId prefill = *router.add_replica({.name = "p", .role = Role::prefill}, now);
+  const ReplicaId decode =
+      *router.add_replica({.name = "d", .role = Role::decode, .capacity_tokens = 64 * kBlock}, now);
+  const ReplicaId told = *router.add_replica({.name = "told", .capacity_tokens = 64 * kBlock}, now);
+  ASSERT_TRUE(router.set_health(a, Health::down, "test", now));
+  ASSERT_TRUE(router.set_health(b, Health::down, "test", now));
+  lose_events_of(decode);
+  lose_events_of(told);
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    const auto prompt = prompt_of(1'000 * (i + 1), 40);
+    ASSERT_TRUE(router.peer_placed(told, request(prompt, told), now));
+    Request r;
+    r.token_ids = prompt;
+    r.excluded = {&told, 1};
+    const Decision d = router.route(r, now);
+    ASSERT_EQ(d.replica, decode);
+    ASSERT_EQ(d.prefill_replica, prefill);
+    ASSERT_TRUE(router.first_token(d.ticket, now));
+    ASSERT_TRUE(router.transfer_done(d.ticket, now));
+    ASSERT_TRUE(router.finish(d.ticket, {}, now));
+    wait(seconds(5));
+  }
+  ASSERT_TRUE(router.set_policy({}));
+  for (const ReplicaId id : {decode, told}) {
+    std::int64_t found = 0;
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      const auto prompt = prompt_of(1'000 * (i + 1), 40);
+      ReplicaSpec spec = *router.replica(id);
+      spec.role = Role::unified;
+      ASSERT_TRUE(router.update_replica(id, spec, now));
+      found += cached(prompt, id);
+    }
+    EXPECT_EQ(found, 64);
+  }
+}
+
+TEST_F(Prediction, IsForgottenByAnIdleRouterThatOnlyAdvances) {
+  const auto prompt = prompt_of(1, 40);
+  ASSERT_TRUE(router.first_token(route(prompt, a), now));
+  wait(milliseconds(1'900));
+  now += milliseconds(1'900);
+  EXPECT_EQ(router.route(request(prompt, a), now).total_cached().value, 0);
+}
+
+TEST_F(Prediction, StandingInLivesNoShorterThanAPredictionAndAsLongAsThePolicySays) {
+  Policy policy;
+  policy.residency_ttl = milliseconds(300);
+  ASSERT_TRUE(router.set_policy(policy));
+  lose_events_of(a);
+  const auto prompt = prompt_of(1'000, 40);
+  const Ticket ticket = route(prompt, a);
+  for (int i = 0; i < 50; ++i) {
+    wait(milliseconds(100));
+    ASSERT_EQ(cached(prompt, a), 40) << i;
+  }
+  policy.residency_ttl = seconds(60);
+  ASSERT_TRUE(router.set_policy(policy));
+  ASSERT_TRUE(router.first_token(ticket, now));
+  wait(seconds(59));
+  EXPECT_EQ(cached(prompt, a), 40);
+  wait(seconds(2));
+  EXPECT_EQ(cached(prompt, a), 0);
+}
+
+TEST_F(Prediction, StandingInFollowsACapacityThatChanges) {
+  lose_events_of(a);
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    ASSERT_TRUE(router.first_token(route(prompt_of(1'000 * (i + 1), 40), a), now));
+    wait(seconds(1));
+  }
+  EXPECT_EQ(cached(prompt_of(1'000, 40), a), 40);
+  ASSERT_TRUE(router.update_replica(a, {.name = "a", .capacity_tokens = 64 * kBlock}, now));
+  wait(seconds(1));
+  EXPECT_EQ(cached(prompt_of(1'000, 40), a), 0);
+  EXPECT_EQ(cached(prompt_of(10'000, 40), a), 40);
+}
+
+TEST_F(Prediction, ComesBackWithTheRoleOfItsReplica) {
+  const auto prompt = prompt_of(1, 40);
+  ASSERT_TRUE(router.update_replica(a, {.name = "a", .role = Role::prefill}, now));
+  ASSERT_TRUE(router.update_replica(a, {.name = "a"}, now));
+  ASSERT_TRUE(router.blocks_stored(a, {}, now));
+  route(prompt, a);
+  wait(milliseconds(1'500));
+  EXPECT_EQ(cached(prompt, a), 40);
+  EXPECT_TRUE(router.statistics().replicas[0].reported);
 }
 
 TEST(PredictionTickets, AreGivenBackWithinASecondWhateverBecameOfThem) {

@@ -526,6 +526,13 @@ TEST_F(RouterTest, BelievesThatAPromptPushesOthersOutWhenItIsComputedAndNotWhile
   EXPECT_EQ(router.peek(tokens(second), now).total_cached(), Tokens{1'584});
 }
 
+TEST_F(RouterTest, BelievesNoMoreThanTwiceTheCapacityOfCallersWhoTellOfNoFirstTokens) {
+  ReplicaSpec spec{.name = "a", .capacity_tokens = 2'400};
+  ASSERT_TRUE(router.add_replica(spec, tick()));
+  for (std::uint32_t i = 0; i < 20; ++i) ASSERT_TRUE(router.route(tokens(ids(i * 10'000, 1'600)), tick()).routed());
+  EXPECT_EQ(router.statistics().replicas[0].believed_blocks, 300u);
+}
+
 TEST_F(RouterTest, KeepsItsBeliefWhenTextAndTokenRequestsShareAPool) {
   const ReplicaId a = add("a");
   Policy p;

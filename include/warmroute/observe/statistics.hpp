@@ -121,7 +121,7 @@ struct RouterStatistics {
   std::uint64_t event_blocks_removed = 0;  ///< of those reported as removed, the ones that were held
   std::uint64_t event_orphans = 0;         ///< blocks whose parent was unknown: not stored
   std::uint64_t event_gaps =
-      0;  ///< events behind a block that their replica is not known to hold: others before were lost
+      0;  ///< events behind a block that their replica is not known to hold: others before were lost, or the index was full
 
   std::vector<PoolStatistics> pools;
   std::vector<ReplicaStatistics> replicas;

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "warmroute/route/detail/selection.hpp"
+#include "warmroute/route/detail/ranking.hpp"
+#include "warmroute/route/detail/reading.hpp"
 #include "warmroute/route/disaggregate.hpp"
 
 namespace warmroute::detail {

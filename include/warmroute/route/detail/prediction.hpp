@@ -35,7 +35,8 @@ class PredictedCaches {
 
   /// threads: any. returns: whether a look-up can find anything.
   [[nodiscard]] bool any() const noexcept { return blocks_.load(std::memory_order_acquire) != 0; }
-  /// threads: any. returns: whether all that is there, but what stands in for lost events, is older than it may get.
+  /// threads: any. returns: whether all that is there, but what stands in for lost events, is older than it may get: nothing else was touched behind
+  /// `last_`.
   [[nodiscard]] bool over(Nanos now) const noexcept {
     return any() && now.value - last_.load(std::memory_order_relaxed) >= kPredictionTtl.value;
   }
@@ -52,22 +53,24 @@ class PredictedCaches {
                                              ResidencyOptions{.capacity_blocks = 0, .ttl = kPredictionTtl});
     reporting_.push_back(id.slot);
   }
-  /// Its engine said that it stored blocks behind one that it never told of: what is foreseen stands in for lost events, for the `ttl` of what is
-  /// believed (0 = until evicted). returns: whether it did not yet.
+  /// A sign that events of that replica are missing: from now on what is foreseen stands in for them, with the `ttl` of what is believed (0 = until
+  /// evicted). Its owner calls `fit` before whatever is foreseen next. returns: whether it begins to.
   bool stand_in(ReplicaId id, Nanos ttl, Nanos now) {
-    Residency* model = of(id);
-    if (model == nullptr) return false;
+    if (of(id) == nullptr) return false;
     Nanos& until = by_slot_[id.slot].stands_in_until;
     const bool begins = until == Nanos{0};
     until = now + kStandInTime;
-    model->set_ttl(ttl);
+    set_ttl(id, ttl);
     return begins;
   }
-  /// And never more than the cache's capacity.
+  /// The policy's time to live. Prompts that wait are foreseen again each half of kPredictionTtl: nothing lives shorter.
+  void set_ttl(ReplicaId id, Nanos ttl) {
+    if (stands_in(id)) of(id)->set_ttl(ttl == Nanos{0} ? ttl : std::max(ttl, kPredictionTtl));
+  }
+  /// What stands in is never more than the cache can hold. Until then there is no such limit: two seconds' prompts are not many.
   void fit(ReplicaId id, std::size_t blocks) {
-    Residency* model = of(id);
-    if (model == nullptr) return;
-    model->set_capacity(blocks);
+    if (!stands_in(id)) return;
+    of(id)->set_capacity(blocks);
     count();
   }
   [[nodiscard]] bool stands_in(ReplicaId id) const noexcept {
@@ -117,10 +120,13 @@ class PredictedCaches {
     count();
   }
   void advance(Nanos now) {
-    bool all = true;
-    for (const std::uint32_t slot : reporting_) all = advance(slot, now) && all;
+    bool none = true;  // but what stands in
+    for (const std::uint32_t slot : reporting_) {
+      advance(slot, now);
+      none = none && (by_slot_[slot].stands_in_until != Nanos{0} || by_slot_[slot].model->blocks() == 0);
+    }
     index_.advance();
-    if (all) last_.store(now.value, std::memory_order_relaxed);
+    if (none) last_.store(now.value, std::memory_order_relaxed);
     count();
   }
 
@@ -155,8 +161,7 @@ class PredictedCaches {
     Residency* model = by_slot_[id.slot].model.get();
     return model != nullptr && model->replica() == id ? model : nullptr;
   }
-  /// returns: whether nothing that is over is left.
-  bool advance(std::uint32_t slot, Nanos now) {
+  void advance(std::uint32_t slot, Nanos now) {
     Foreseen& foreseen = by_slot_[slot];
     Residency& model = *foreseen.model;
     if (foreseen.stands_in_until != Nanos{0} && foreseen.stands_in_until <= now) {
@@ -164,9 +169,7 @@ class PredictedCaches {
       model.set_ttl(kPredictionTtl);
       model.set_capacity(0);
     }
-    const std::uint64_t before = model.evicted();
     model.advance(now, kEndedPerCall);
-    return model.evicted() - before < kEndedPerCall;
   }
   void count() noexcept { blocks_.store(index_.statistics().memberships, std::memory_order_release); }
   void grow() {
@@ -185,7 +188,7 @@ class PredictedCaches {
   std::vector<Foreseen> by_slot_;
   std::vector<std::uint32_t> reporting_;  // the slots that have a model
   std::atomic<std::uint64_t> blocks_{0};
-  std::atomic<std::int64_t> last_{0};  // when something was foreseen last, or all that was over went
+  std::atomic<std::int64_t> last_{0};  // when something was foreseen last, or nothing was but what stands in
   std::vector<Waiting> ring_;          // a power of two long
   std::size_t head_ = 0, waiting_ = 0;
   std::size_t turn_ = 0;

@@ -92,6 +92,7 @@ class RouterCore {
   static constexpr std::uint32_t kSweepPerCall = 2;
 
   const PoolView* pool_of(const Topology& topology, const Request& r) const;
+  Prepared begin(Nanos now) const noexcept;
   Nanos clamp(Nanos now);
   Nanos clamped(Nanos now) const noexcept;
   Ticket book(const Prepared& p, const Request& r, const Decision& d, const Scratch& scratch, Nanos now);
@@ -116,11 +117,13 @@ class RouterCore {
   void note_first_token(TicketSlot& slot, Nanos now);
   void renew_predictions(PoolState& pool, Nanos now);
   void end_predictions(PoolState& pool, Nanos now);
-  void fit_prediction(PoolState& pool, const TicketSlot& slot) const;
+  void fit_prediction(PoolState& pool, ReplicaId id, std::size_t blocks, std::int64_t tokens_per_block_milli) const;
+  static void follow_block_tokens(ModelledCache& cache, std::size_t blocks,
+                                  std::int64_t tokens_per_block_milli) noexcept;
   void contradict(PoolState& pool, ReplicaId id, std::span<const BlockHash> path, std::size_t keep, Nanos now);
   void contradict(PoolState& pool, ReplicaId id, std::span<const EngineHash> removed, Nanos now);
   void note_gap(PoolState& pool, ReplicaId id, const Topology& topology);
-  void foresee_waiting(PoolState& pool, ReplicaId id, Nanos now);
+  void foresee_waiting(PoolState& pool, ReplicaId id, std::span<const BlockHash> gone, Nanos now);
   void withdraw(PoolState& pool, const TicketSlot& slot);
   void move_slots(PoolState& pool, const TicketSlot& slot, std::uint64_t note);
   static void free_slot(SlotResidency& model, const TicketSlot& slot);
@@ -131,6 +134,7 @@ class RouterCore {
   ModelledCache* cache_of(PoolState& pool, const TicketSlot& slot, ReplicaId where) const noexcept;
   static void note_feedback(ModelledCache& cache, bool shortfall) noexcept;
   void fit_capacity(ModelledCache& cache) const;
+  static void follow_capacity(ModelledCache& cache) noexcept;
   std::size_t room_in(ModelledCache& cache) const noexcept;
   void sweep_leases(std::uint32_t tickets, Nanos now);
   bool close(Ticket ticket, Outcome outcome, const UsageCounts* usage, Nanos now);
@@ -161,6 +165,7 @@ class RouterCore {
   std::int64_t next_drain_end_ = 0;     // under control_; ns, 0 = none
   alignas(kCacheLine) std::atomic<std::uint64_t> sequence_{0};
   alignas(kCacheLine) std::atomic<std::int64_t> last_now_{0};
+  std::atomic<bool> loads_reported_{false};  // by an engine, ever
   std::atomic<std::uint32_t> sweep_at_{0};
   std::atomic<std::int64_t> in_flight_{0};
 };
@@ -201,6 +206,14 @@ inline Nanos RouterCore::clamped(Nanos now) const noexcept {
   return now.value < last || now.value > kMostNow ? Nanos{last} : now;
 }
 
+// What others told of.
+inline Prepared RouterCore::begin(Nanos now) const noexcept {
+  Prepared p;
+  p.peers = peers_.lines(now);
+  p.told = p.peers != nullptr || loads_reported_.load(std::memory_order_relaxed);
+  return p;
+}
+
 inline Decision RouterCore::route(const Request& request, Nanos now) {
   now = clamp(now);
   sweep_leases(kSweepPerCall, now);
@@ -211,9 +224,8 @@ inline Decision RouterCore::route(const Request& request, Nanos now) {
   ScratchPool::Lease lease(scratch_, counters_.scratch_allocated);
   Scratch& scratch = *lease;
   const std::uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
-  Prepared p;
+  Prepared p = begin(now);
   Decision d;
-  p.peers = peers_.lines(now);
   d.verdict = prepare(p, topology, request, now, sequence, sessions_, options_.max_path_blocks, scratch, guard, pool);
   if (d.verdict == Verdict::routed) {
     d = decide(p, request, scratch);
@@ -235,9 +247,8 @@ inline Decision RouterCore::peek(const Request& request, Nanos now) const {
   const auto guard = domain_.pin();
   const Topology& topology = topology_.read(guard);
   ScratchPool::Lease lease(scratch_, counters_.scratch_allocated);
-  Prepared p;
+  Prepared p = begin(now);
   Decision d;
-  p.peers = peers_.lines(now);
   d.verdict = prepare(p, topology, request, now, sequence_.load(std::memory_order_relaxed), sessions_,
                       options_.max_path_blocks, *lease, guard, pool_of(topology, request));
   return d.verdict == Verdict::routed ? decide(p, request, *lease) : d;

@@ -242,6 +242,8 @@ inline Status RouterCore::clear_cache(ReplicaId id, Nanos now) {
 inline Status RouterCore::signal(ReplicaId id, Signal kind, double value, Nanos now) {
   now = clamp(now);
   if (auto taken = table_.signal(id, kind, value, now); !taken) return taken;
+  const bool load = kind == Signal::running || kind == Signal::waiting;
+  if (load && !loads_reported_.load(std::memory_order_relaxed)) loads_reported_.store(true, std::memory_order_relaxed);
   if (kind != Signal::block_tokens && kind != Signal::block_count) return {};
   const std::lock_guard lock(control_);
   const ReplicaView view = table_.copy();
@@ -271,6 +273,7 @@ inline void RouterCore::model_cache(ReplicaId id, const ReplicaSpec& spec) {
   }
   table_.cache_book(id.slot).capacity_tokens.store(known, std::memory_order_relaxed);
   cache.capacity_tokens = known > 0 ? known : policy.capacity_tokens;
+  pool.predicted.set_ttl(id, policy.residency_ttl);
   if (cache.id == id && cache.residency != nullptr) {  // fit_capacity follows at the next placement
     cache.residency->set_ttl(policy.residency_ttl);
     return;
@@ -297,7 +300,13 @@ inline void RouterCore::forget_cache(ReplicaId id, const ReplicaSpec& spec, bool
       cache.slots_seen.publish(domain_, nullptr);
       cache.id = kNoReplica;
     }
-    gone ? pool.predicted.end(id) : pool.predicted.clear(id);
+    if (gone) {
+      pool.predicted.end(id);
+      std::uint32_t reported = id.generation;  // the next event of one that comes back to its role begins again
+      cache.reported_generation.compare_exchange_strong(reported, 0);
+    } else {
+      pool.predicted.clear(id);
+    }
     pool.index.clear(id);
   }
   if (!gone) model_cache(id, spec);
@@ -322,6 +331,7 @@ inline void RouterCore::advance(Nanos now) {
     for (ModelledCache& cache : pool->caches) {
       if (cache.residency == nullptr) continue;
       fit_capacity(cache);
+      if (cache.reported()) fit_prediction(*pool, cache.id, 0, 0);
       cache.residency->advance(now);
     }
     pool->predicted.advance(now);

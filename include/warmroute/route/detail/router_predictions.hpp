@@ -3,6 +3,7 @@
 /// under it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <span>
@@ -33,11 +34,11 @@ inline bool RouterCore::predict(PoolState& pool, const TicketSlot& slot, std::ui
     if (really < believed) contradict(pool, slot.replica, slot.path, really, now);
     if (pool.predicted.stands_in(slot.replica)) {  // as `correct` does
       note_feedback(pool.caches[slot.replica.slot], really < believed);
-      fit_prediction(pool, slot);
+      fit_prediction(pool, slot.replica, slot.path.size(), slot.tokens_per_block_milli);
       if (really < believed) pool.predicted.foresee(slot.replica, slot.path, now);
     }
   } else {
-    fit_prediction(pool, slot);
+    fit_prediction(pool, slot.replica, slot.path.size(), slot.tokens_per_block_milli);
     pool.predicted.foresee(slot.replica, slot.path, now);
     if ((note & kFirstToken) == 0 && in_prefill(slot)) {
       pool.predicted.wait(slot.index, now);
@@ -47,47 +48,52 @@ inline bool RouterCore::predict(PoolState& pool, const TicketSlot& slot, std::ui
   return false;
 }
 
-// What stands in for lost events is a cache of the replica's capacity. What was foreseen before is of the last few seconds.
-inline void RouterCore::fit_prediction(PoolState& pool, const TicketSlot& slot) const {
-  ModelledCache& cache = pool.caches[slot.replica.slot];
-  if (!pool.predicted.stands_in(slot.replica) || cache.id != slot.replica || cache.residency == nullptr) return;
-  if (cache.tokens_per_block_milli == 0) cache.tokens_per_block_milli = slot.tokens_per_block_milli;
-  pool.predicted.fit(slot.replica, room_in(cache));
+// Before `blocks` more are foreseen there: what stands in for lost events is a cache of the replica's capacity.
+inline void RouterCore::fit_prediction(PoolState& pool, ReplicaId id, std::size_t blocks,
+                                       std::int64_t tokens_per_block_milli) const {
+  ModelledCache& cache = pool.caches[id.slot];
+  if (!pool.predicted.stands_in(id) || cache.id != id || cache.residency == nullptr) return;
+  follow_block_tokens(cache, blocks, tokens_per_block_milli);
+  if (cache.tokens_per_block_milli != 0) pool.predicted.fit(id, room_in(cache));
 }
 
 // What is not there is not foreseen any more, but for prompts whose first token is still to come: they bring it back.
 inline void RouterCore::contradict(PoolState& pool, ReplicaId id, std::span<const BlockHash> path, std::size_t keep,
                                    Nanos now) {
-  if (pool.predicted.contradict(id, path, keep)) foresee_waiting(pool, id, now);
+  if (pool.predicted.contradict(id, path, keep)) foresee_waiting(pool, id, path.first(keep + 1), now);
 }
 
 // The engine removed blocks: they contradict what is foreseen of it.
 inline void RouterCore::contradict(PoolState& pool, ReplicaId id, std::span<const EngineHash> removed, Nanos now) {
   const std::lock_guard placing(pool.placing);
   if (!pool.predicted.any_of(id)) return;
-  bool ended = false;
-  pool.index.paths_to(id, removed, pool.removed_path, [&](std::span<const BlockHash> path) {
-    ended |= pool.predicted.contradict(id, path, path.size() - 1);
-  });
-  if (ended) foresee_waiting(pool, id, now);
+  pool.index.paths_to(id, removed, pool.removed_path,
+                      [&](std::span<const BlockHash> path) { contradict(pool, id, path, path.size() - 1, now); });
 }
 
-// Events before this one never came: of what the engine holds behind them, the index will never know.
+// Events before this one never came, or the index was full: of what the engine holds behind them, it will never know.
 inline void RouterCore::note_gap(PoolState& pool, ReplicaId id, const Topology& topology) {
   bump(counters_.event_gaps, 1u);
   const Nanos now{last_now_.load(std::memory_order_relaxed)};
   {
     const std::lock_guard placing(pool.placing);
+    const ModelledCache& cache = pool.caches[id.slot];
+    if (cache.id != id || cache.residency == nullptr) return;  // one that keeps slots: nothing says how much fits
     if (!pool.predicted.stand_in(id, topology.policy.residency_ttl, now)) return;
   }
-  options_.log(LogLevel::warning, "replica " + find_row(topology.rows, id)->spec.name +
-                                      ": events of its cache were lost, what was routed there stands in for them");
+  options_.log(
+      LogLevel::warning,
+      "replica " + find_row(topology.rows, id)->spec.name +
+          ": an event came behind a block that is not known, so others were lost or the index is full: what is "
+          "routed there stands in for them");
 }
 
-inline void RouterCore::foresee_waiting(PoolState& pool, ReplicaId id, Nanos now) {
+inline void RouterCore::foresee_waiting(PoolState& pool, ReplicaId id, std::span<const BlockHash> gone, Nanos now) {
   pool.predicted.for_each_waiting([&](std::uint32_t ticket) {
     const TicketSlot& slot = tickets_.at(ticket);
-    if (slot.replica == id && in_prefill(slot)) pool.predicted.foresee(id, slot.path, now);
+    if (slot.replica == id && in_prefill(slot) && slot.path.size() >= gone.size() &&
+        slot.path[gone.size() - 1] == gone.back() && std::equal(gone.begin(), gone.end(), slot.path.begin()))
+      pool.predicted.foresee(id, slot.path, now);
   });
 }
 

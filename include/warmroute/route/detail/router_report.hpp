@@ -88,10 +88,9 @@ inline Explanation RouterCore::explain(const Request& request, Nanos now) const 
   const auto guard = domain_.pin();
   const Topology& topology = topology_.read(guard);
   ScratchPool::Lease lease(scratch_, counters_.scratch_allocated);
-  Prepared p;
+  Prepared p = begin(now);
   Explanation out;
   out.algorithm = algorithm_name(topology.policy.algorithm);
-  p.peers = peers_.lines(now);
   out.decision.verdict = prepare(p, topology, request, now, sequence_.load(std::memory_order_relaxed), sessions_,
                                  options_.max_path_blocks, *lease, guard, pool_of(topology, request));
   if (p.pool == nullptr) return out;

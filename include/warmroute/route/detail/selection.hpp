@@ -1,4 +1,4 @@
-/// From a request and a topology to an ordered choice: hash, look up, score, pick. Reads only; books nothing.
+/// From a request and a topology to what is the same for all candidates: who may take it, its blocks, who holds how many of them. Reads only.
 #pragma once
 
 #include <algorithm>
@@ -46,8 +46,10 @@ struct Prepared {
   std::int64_t prior_milli = 0;
   std::uint32_t known_blocks = 0;   // of the path, by any replica; only with a prior
   const PeerBook* peers = nullptr;  // by slot; null: no other router has told of anything in flight
-  bool apart = false;               // some replica is slower or quicker than its kind
-  bool fail_open = false;           // nobody is up and policy says to try all the same
+  bool told = false;                // engines or other routers have ever told of requests that are not this router's
+  std::int64_t mean_input_tokens = 0, mean_prefill_ns = 0;  // of this router's requests: others' are taken for such
+  bool apart = false;                                       // some replica is slower or quicker than its kind
+  bool fail_open = false;                                   // nobody is up and policy says to try all the same
 
   [[nodiscard]] std::int64_t tokens_of(std::uint32_t blocks) const noexcept {
     return std::int64_t{blocks} * tokens_per_block_milli / 1'000;
@@ -211,7 +213,9 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
   p.weights.gamma = std::min(
       kMostGamma, p.weights.gamma + p.weights.gamma * std::min(pool->state->waits.ns(), kMostStallWait) / kStallWait);
   p.weights.kv = p.weights.kv * kKvPatience / (kKvPatience + std::min(pool->state->waits.ns(), kMostStallWait));
-  p.cost.tail_scale = tail_scale_of(p.weights, pool->state->prefill_ns.milli());
+  p.mean_input_tokens = pool->state->input_tokens.milli() / 1'000;
+  p.mean_prefill_ns = pool->state->prefill_ns.milli();
+  p.cost.tail_scale = tail_scale_of(p.weights, p.mean_prefill_ns);
   const std::int64_t expected = pool->state->output_tokens.milli() / 1'000;
   p.cost.input_tokens = p.input_tokens;
   p.cost.output_tokens = r.max_output_tokens >= 0 ? std::min(expected, r.max_output_tokens) : expected;
@@ -241,113 +245,6 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
   p.draw = mix(topology.policy.seed ^ mix(content ^ mix(sequence)));
   return verdict;
 }
-
-/// What the formula reads of one candidate.
-inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
-  CostReplica out;
-  const auto depth = [&](std::span<const std::uint32_t> tier) {
-    return c.id.slot < tier.size() ? std::min(tier[c.id.slot], p.most_blocks) : 0;
-  };
-  const std::uint32_t device = depth(scratch.match.device());
-  out.cached_tokens = p.tokens_of(device);
-  if (scratch.match.has_lower_tiers()) {
-    const std::uint32_t host = depth(scratch.match.host());
-    const std::uint32_t disk = depth(scratch.match.disk());
-    out.cached_tokens = p.tokens_of(disk);
-    out.host_tokens = p.tokens_of(host - device);
-    out.disk_tokens = p.tokens_of(disk - host);
-  }
-  if (const std::int64_t shared = p.tokens_of(scratch.store_blocks); shared > out.cached_tokens) {
-    out.shared_tokens = shared - out.cached_tokens;
-    out.cached_tokens = shared;
-  }
-  constexpr auto relaxed = std::memory_order_relaxed;
-  out.requests = c.book->requests.load(relaxed);
-  out.pending_ns = c.book->pending_at(p.now.value);
-  out.context_tokens = c.book->context_tokens.load(relaxed);
-  out.capacity_tokens = c.cache->capacity_tokens.load(relaxed);
-  out.held_tokens = c.cache->held_tokens.load(relaxed);
-  out.turnover_milli = c.cache->turnover.at(p.now.value) / 1'000;
-  if (p.apart) out.slowness = c.book->slowness.load(relaxed);
-  const std::int64_t at = c.book->signals_at.load(relaxed);
-  std::int64_t foreign = 0, waiting = 0;
-  if (at != 0 && p.now.value - at <= p.topology->policy.signals_max_age.value) {
-    foreign = c.book->foreign_requests.load(relaxed);
-    waiting = std::min<std::int64_t>(c.book->foreign_waiting.load(relaxed), kMaxRequests);
-  }
-  if (p.peers != nullptr) add_peers(p.peers[c.id.slot], *c.book, p.now.value, out, foreign, waiting);
-  if (foreign >
-      0) {  // others' requests look like this router's: as long, and with as much to prefill where they still wait
-    out.context_tokens += foreign * (p.pool->state->input_tokens.milli() / 1'000);
-    if (waiting > 0) {  // those before them are half done in the mean
-      const std::int64_t mean = p.pool->state->prefill_ns.milli();
-      out.pending_ns += waiting * mean + mean / 2;
-    }
-    out.requests += foreign;
-  }
-  if (p.prior_milli != 0 && (c.id.slot == p.homes[0] || c.id.slot == p.homes[1]) &&
-      p.pool->state->caches[c.id.slot].reported_generation.load(std::memory_order_relaxed) != c.id.generation) {
-    out.prior_milli = c.id.slot == p.homes[0] ? p.prior_milli : p.prior_milli / 2;
-  }
-  out.session_here = p.session != 0 && SessionTable::same_replica(p.session_replica, c.id);
-  return out;
-}
-inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Candidate& c,
-                            const CostReplica& reading) noexcept {
-  return cost_of(p.weights, p.cost, scratch.rates[c.hardware], scratch.whole_prefill_ns[c.hardware], reading);
-}
-inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
-  return cost_terms(p, scratch, c, cost_replica(p, scratch, c));
-}
-
-/// What a candidate costs while it is in slow start, as if it did all but a share of what it does for others.
-inline std::int64_t ramped(const Prepared& p, std::uint32_t candidate, std::int64_t total) noexcept {
-  for (const Ramp& ramp : p.pool->ramps) {
-    if (ramp.candidate != candidate) continue;
-    const std::int64_t weight = ramp.weight_milli(p.now.value);
-    return total <= 0 || weight >= 1'000 ? total : total + total / weight * (1'000 - weight);
-  }
-  return total;
-}
-
-/// The best few of the eligible, best first: least (first, second), exact ties drawn; and who holds most of the prompt.
-struct Ranking {
-  struct Place {
-    std::int64_t first = 0;
-    std::int64_t second = 0;
-    std::uint64_t tie = 0;
-    std::uint32_t candidate = 0;
-    friend constexpr auto operator<=>(const Place&, const Place&) noexcept = default;
-  };
-  std::array<Place, kMaxFallbacks + 1> places{};
-  std::size_t count = 0;
-  std::int64_t most_cached = 0;
-  std::uint32_t holder = 0;  // of most_cached; among equals the cheapest, where costs were asked for
-  std::int64_t holder_cost = std::numeric_limits<std::int64_t>::max();
-
-  [[nodiscard]] bool full() const noexcept { return count == places.size(); }
-  /// Whether a candidate of at least this cost can no longer come in.
-  [[nodiscard]] bool beyond(std::int64_t first) const noexcept { return full() && first > places[count - 1].first; }
-  /// The draw is made only for those who may come in: most candidates end at one comparison.
-  void offer(std::int64_t first, std::int64_t second, std::uint64_t draw, std::uint32_t slot,
-             std::uint32_t candidate) noexcept {
-    if (beyond(first)) return;
-    const Place place{first, second, mix(draw ^ slot), candidate};
-    if (count == places.size() && !(place < places[count - 1])) return;
-    std::size_t at = count < places.size() ? count++ : count - 1;
-    while (at > 0 && place < places[at - 1]) {
-      places[at] = places[at - 1];
-      --at;
-    }
-    places[at] = place;
-  }
-  void held(std::int64_t cached, std::int64_t cost, std::uint32_t candidate) noexcept {
-    if (cached < most_cached || (cached == most_cached && cost >= holder_cost)) return;
-    most_cached = cached;
-    holder_cost = cost;
-    holder = candidate;
-  }
-};
 
 /// The key of the request on the ring: its session where policy wants that, else the prefix down to a fixed depth.
 inline std::uint64_t ring_key(const Prepared& p) noexcept {
