@@ -24,6 +24,13 @@ std::atomic<std::size_t> bytes_out{0};
 namespace warmroute::test {
 std::size_t allocations() { return calls.load(std::memory_order_relaxed); }
 std::size_t live_bytes() { return bytes_out.load(std::memory_order_relaxed); }
+bool counts_malloc() {
+#ifdef WARMROUTE_TSAN_OWNS_NEW
+  return true;
+#else
+  return false;
+#endif
+}
 }  // namespace warmroute::test
 
 #ifdef WARMROUTE_TSAN_OWNS_NEW
