@@ -1404,7 +1404,8 @@ typedef struct wr_statistics {
   uint64_t event_blocks_stored;
   uint64_t event_blocks_removed;
   uint64_t event_orphans;
-  uint64_t event_gaps; /* events behind a block that their replica is not known to hold. since: 0.2.0 */
+  uint64_t event_gaps; /* events behind a block that their replica is not known to hold: others were lost, or the index was full.
+                          since: 0.2.0 */
   uint64_t reserved[7];
 } wr_statistics;
 #define WR_STATISTICS_INIT                                                                                        \

@@ -35,7 +35,7 @@ inline bool quicker(const Candidate& c) noexcept {
 }
 
 /// cost: one cache line of books (two where peers tell) and one match per eligible candidate. A body of its own for fleets of which nobody told: 64
-/// replicas 1.1 us a decision, not 1.25.
+/// replicas 1.13 us a decision, not 1.18; 1,024 7.9, not 8.4.
 template <bool Told>
 void rank_by_cost(const Prepared& p, const Scratch& scratch, Ranking& ranking) noexcept {
   const std::span<const std::uint32_t> match = scratch.match.disk();

@@ -25,7 +25,7 @@ inline PairReading pair_reading(const Prepared& p, const Scratch& scratch, const
   const PrefillShare& share = p.pool->state->shares[c.id.slot];
   out.more.decoding = c.book->decoding.load(std::memory_order_relaxed);
   const Rates& rates = scratch.rates[c.hardware];
-  out.more.prompt_ns = p.pool->state->prefill_ns.milli();
+  out.more.prompt_ns = p.mean_prefill_ns;
   out.more.share_milli = share.milli(p.now.value);
   const std::int64_t whole = scratch.whole_prefill_ns[c.hardware];
   const std::int64_t work =

@@ -89,13 +89,17 @@ class PredictedCaches {
   }
 
   /// The prompt is on its way to the replica, or its first token has just come: foreseen for the time to live from now on.
-  void foresee(ReplicaId id, std::span<const BlockHash> path, Nanos now) {
+  /// returns: how many of the blocks were not.
+  std::size_t foresee(ReplicaId id, std::span<const BlockHash> path, Nanos now) {
     Residency* model = of(id);
-    if (model == nullptr) return;
+    if (model == nullptr) return 0;
+    const std::uint64_t before = model->blocks() + model->evicted();
     model->insert(path, now);
+    const auto added = static_cast<std::size_t>(model->blocks() + model->evicted() - before);
     advance(id.slot, now);
     last_.store(now.value, std::memory_order_relaxed);
     count();
+    return added;
   }
   /// Only `keep` leading blocks of the path are foreseen from now on. returns: whether there were more.
   bool contradict(ReplicaId id, std::span<const BlockHash> path, std::size_t keep) {

@@ -50,15 +50,14 @@ inline Result<ReplicaCache> RouterCore::cached(ReplicaId id, Nanos now) const {
   if (cache.id != id || cache.residency == nullptr) {
     return Error{Code::stale, "that replica was removed: nothing is believed of its cache", kNoOffset};
   }
-  fit_capacity(cache);
+  fit_capacity(pool, cache);
   out.taken_at = std::max(now, Nanos{last_now_.load(std::memory_order_relaxed)});
   out.capacity_tokens = cache.capacity_tokens;
   out.capacity_blocks = cache.capacity_blocks;
   out.trust_milli = cache.trust_milli;
   out.tokens_per_block_milli = cache.tokens_per_block_milli;
   cache.residency->copy(out.tree);
-  if (out.capacity_blocks != 0)
-    out.tree.keep_newest(out.capacity_blocks);  // prompts that wait have more room than that
+  out.tree.keep_newest(out.capacity_blocks);  // prompts that wait have more room than that
   return out;
 }
 

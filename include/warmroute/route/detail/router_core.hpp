@@ -110,14 +110,16 @@ class RouterCore {
   void enqueue(PoolState& pool, std::uint32_t ticket_index, std::uint64_t note, Nanos now);
   void drain(PoolState& pool, std::uint32_t limit, Nanos now);
   void place(PoolState& pool, const TicketSlot& slot, ReplicaId where, Nanos now);
-  void place(ModelledCache& cache, std::span<const BlockHash> path, std::int64_t tokens_per_block_milli, Nanos now);
+  void place(PoolState& pool, ModelledCache& cache, std::span<const BlockHash> path,
+             std::int64_t tokens_per_block_milli, Nanos now);
   void place_transferred(PoolState& pool, const TicketSlot& slot, std::uint64_t note, Nanos now);
   static bool reports(const PoolState& pool, const TicketSlot& slot) noexcept;
   static bool in_prefill(const TicketSlot& slot) noexcept;
   void note_first_token(TicketSlot& slot, Nanos now);
   void renew_predictions(PoolState& pool, Nanos now);
   void end_predictions(PoolState& pool, Nanos now);
-  void fit_prediction(PoolState& pool, ReplicaId id, std::size_t blocks, std::int64_t tokens_per_block_milli) const;
+  void foresee(PoolState& pool, ReplicaId id, std::span<const BlockHash> path, std::int64_t tokens_per_block_milli,
+               Nanos now);
   static void follow_block_tokens(ModelledCache& cache, std::size_t blocks,
                                   std::int64_t tokens_per_block_milli) noexcept;
   void contradict(PoolState& pool, ReplicaId id, std::span<const BlockHash> path, std::size_t keep, Nanos now);
@@ -133,7 +135,7 @@ class RouterCore {
   void correct(PoolState& pool, const TicketSlot& slot, std::size_t really, Nanos now);
   ModelledCache* cache_of(PoolState& pool, const TicketSlot& slot, ReplicaId where) const noexcept;
   static void note_feedback(ModelledCache& cache, bool shortfall) noexcept;
-  void fit_capacity(ModelledCache& cache) const;
+  void fit_capacity(PoolState& pool, ModelledCache& cache) const;
   static void follow_capacity(ModelledCache& cache) noexcept;
   std::size_t room_in(ModelledCache& cache) const noexcept;
   void sweep_leases(std::uint32_t tickets, Nanos now);

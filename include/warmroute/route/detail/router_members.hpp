@@ -330,8 +330,7 @@ inline void RouterCore::advance(Nanos now) {
     if (!placing.owns_lock()) continue;
     for (ModelledCache& cache : pool->caches) {
       if (cache.residency == nullptr) continue;
-      fit_capacity(cache);
-      if (cache.reported()) fit_prediction(*pool, cache.id, 0, 0);
+      fit_capacity(*pool, cache);
       cache.residency->advance(now);
     }
     pool->predicted.advance(now);

@@ -79,10 +79,8 @@ inline Status RouterCore::peer_placed(ReplicaId id, const Request& request, Nano
   const std::lock_guard placing(pool.placing);
   ModelledCache& cache = pool.caches[id.slot];
   if (cache.id != id || cache.hash_rule != hash_rule_of(topology.policy)) return {};
-  if (cache.reported()) {
-    fit_prediction(pool, id, p.path.size(), p.tokens_per_block_milli);
-    pool.predicted.foresee(id, p.path, now);
-  } else if (cache.residency != nullptr) place(cache, p.path, p.tokens_per_block_milli, now);
+  if (cache.reported()) foresee(pool, id, p.path, p.tokens_per_block_milli, now);
+  else if (cache.residency != nullptr) place(pool, cache, p.path, p.tokens_per_block_milli, now);
   return {};
 }
 

@@ -59,10 +59,7 @@ inline void RouterCore::place_transferred(PoolState& pool, const TicketSlot& slo
       slot.decode_replica.generation) {
     if (slot.hash_rule != pool.caches[slot.decode_replica.slot].hash_rule) return;
     if (withdrawn) contradict(pool, slot.decode_replica, slot.path, static_cast<std::size_t>(held), now);
-    else {
-      fit_prediction(pool, slot.decode_replica, slot.path.size(), slot.tokens_per_block_milli);
-      pool.predicted.foresee(slot.decode_replica, slot.path, now);
-    }
+    else foresee(pool, slot.decode_replica, slot.path, slot.tokens_per_block_milli, now);
   } else if (!withdrawn) {
     if ((note & kFirstToken) == 0) place(pool, slot, slot.decode_replica, now);
   } else if (ModelledCache* cache = cache_of(pool, slot, slot.decode_replica); cache != nullptr) {
@@ -74,13 +71,13 @@ inline void RouterCore::place_transferred(PoolState& pool, const TicketSlot& slo
 
 inline void RouterCore::place(PoolState& pool, const TicketSlot& slot, ReplicaId where, Nanos now) {
   ModelledCache* cache = cache_of(pool, slot, where);
-  if (cache != nullptr) place(*cache, slot.path, slot.tokens_per_block_milli, now);
+  if (cache != nullptr) place(pool, *cache, slot.path, slot.tokens_per_block_milli, now);
 }
 
-inline void RouterCore::place(ModelledCache& cache, std::span<const BlockHash> path,
+inline void RouterCore::place(PoolState& pool, ModelledCache& cache, std::span<const BlockHash> path,
                               std::int64_t tokens_per_block_milli, Nanos now) {
   if (cache.tokens_per_block_milli == 0) cache.tokens_per_block_milli = tokens_per_block_milli;
-  fit_capacity(cache);
+  fit_capacity(pool, cache);
   Residency& model = *cache.residency;
   const std::uint64_t before = model.blocks() + model.evicted();
   model.insert(path, now);
@@ -90,7 +87,6 @@ inline void RouterCore::place(ModelledCache& cache, std::span<const BlockHash> p
 // Text and token blocks hold different numbers of tokens: the mean of what came in is followed, not what is only touched.
 inline void RouterCore::follow_block_tokens(ModelledCache& cache, std::size_t blocks,
                                             std::int64_t tokens_per_block_milli) noexcept {
-  if (cache.tokens_per_block_milli == 0) cache.tokens_per_block_milli = tokens_per_block_milli;
   const auto added = static_cast<std::int64_t>(blocks);
   const auto quarter = static_cast<std::int64_t>(cache.capacity_blocks / 4 + 1);
   cache.tokens_per_block_milli += (tokens_per_block_milli - cache.tokens_per_block_milli) * added / (added + quarter);
@@ -105,7 +101,7 @@ inline void RouterCore::correct(PoolState& pool, const TicketSlot& slot, std::si
   const auto believed = static_cast<std::size_t>(slot.cached_tokens * 1'000 / slot.tokens_per_block_milli);
   note_feedback(*cache, really < believed);
   if (really < believed) cache->residency->truncate(slot.path, really);
-  fit_capacity(*cache);
+  fit_capacity(pool, *cache);
   if (really < believed) cache->residency->insert(slot.path, now);
 }
 
@@ -146,8 +142,11 @@ inline std::size_t RouterCore::room_in(ModelledCache& cache) const noexcept {
   return cache.capacity_blocks + std::min(blocks, cache.capacity_blocks);
 }
 
-inline void RouterCore::fit_capacity(ModelledCache& cache) const {
-  if (cache.tokens_per_block_milli != 0) cache.residency->set_capacity(room_in(cache));
+// Of the model that counts: what is believed, or what stands in for lost events of an engine that reports.
+inline void RouterCore::fit_capacity(PoolState& pool, ModelledCache& cache) const {
+  if (cache.tokens_per_block_milli == 0 || cache.residency == nullptr) return;
+  if (cache.reported()) pool.predicted.fit(cache.id, room_in(cache));
+  else cache.residency->set_capacity(room_in(cache));
 }
 
 }  // namespace warmroute::detail

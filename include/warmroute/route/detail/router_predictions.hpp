@@ -34,12 +34,11 @@ inline bool RouterCore::predict(PoolState& pool, const TicketSlot& slot, std::ui
     if (really < believed) contradict(pool, slot.replica, slot.path, really, now);
     if (pool.predicted.stands_in(slot.replica)) {  // as `correct` does
       note_feedback(pool.caches[slot.replica.slot], really < believed);
-      fit_prediction(pool, slot.replica, slot.path.size(), slot.tokens_per_block_milli);
-      if (really < believed) pool.predicted.foresee(slot.replica, slot.path, now);
+      fit_capacity(pool, pool.caches[slot.replica.slot]);
+      if (really < believed) foresee(pool, slot.replica, slot.path, slot.tokens_per_block_milli, now);
     }
   } else {
-    fit_prediction(pool, slot.replica, slot.path.size(), slot.tokens_per_block_milli);
-    pool.predicted.foresee(slot.replica, slot.path, now);
+    foresee(pool, slot.replica, slot.path, slot.tokens_per_block_milli, now);
     if ((note & kFirstToken) == 0 && in_prefill(slot)) {
       pool.predicted.wait(slot.index, now);
       return true;
@@ -48,13 +47,15 @@ inline bool RouterCore::predict(PoolState& pool, const TicketSlot& slot, std::ui
   return false;
 }
 
-// Before `blocks` more are foreseen there: what stands in for lost events is a cache of the replica's capacity.
-inline void RouterCore::fit_prediction(PoolState& pool, ReplicaId id, std::size_t blocks,
-                                       std::int64_t tokens_per_block_milli) const {
+// Foresees a prompt. What stands in for lost events is a cache of the replica's capacity, and follows what its blocks hold as `place` does.
+inline void RouterCore::foresee(PoolState& pool, ReplicaId id, std::span<const BlockHash> path,
+                                std::int64_t tokens_per_block_milli, Nanos now) {
   ModelledCache& cache = pool.caches[id.slot];
-  if (!pool.predicted.stands_in(id) || cache.id != id || cache.residency == nullptr) return;
-  follow_block_tokens(cache, blocks, tokens_per_block_milli);
-  if (cache.tokens_per_block_milli != 0) pool.predicted.fit(id, room_in(cache));
+  const bool stands_in = pool.predicted.stands_in(id) && cache.id == id && cache.residency != nullptr;
+  if (stands_in && cache.tokens_per_block_milli == 0) cache.tokens_per_block_milli = tokens_per_block_milli;
+  if (stands_in) fit_capacity(pool, cache);
+  const std::size_t added = pool.predicted.foresee(id, path, now);
+  if (stands_in) follow_block_tokens(cache, added, tokens_per_block_milli);
 }
 
 // What is not there is not foreseen any more, but for prompts whose first token is still to come: they bring it back.
