@@ -19,15 +19,18 @@ constexpr std::size_t kWarmBlocks = 1'000'000;
 constexpr std::size_t kPathBlocks = 625;  // 10,000 tokens
 constexpr std::size_t kPrompts = 64;
 
-std::vector<std::uint32_t> prompt_tokens(std::size_t prompt, std::size_t count) {
+// The first `common` tokens are those of every prompt.
+std::vector<std::uint32_t> prompt_tokens(std::size_t prompt, std::size_t count, std::size_t common) {
   std::vector<std::uint32_t> ids(count);
-  for (std::size_t i = 0; i < count; ++i) ids[i] = static_cast<std::uint32_t>(mix(prompt << 20 | i) % 128'000);
+  for (std::size_t i = 0; i < count; ++i)
+    ids[i] = static_cast<std::uint32_t>(mix((i < common ? 1'000 : prompt) << 20 | i) % 128'000);
   return ids;
 }
 
-// W replicas; 10^6 blocks of other prompts spread over them; the measured prompts held by one replica each; requests in flight.
+// W replicas; 10^6 blocks of other prompts spread over them; the measured prompts held by one replica each, and what they have in common by
+// all; requests in flight.
 struct Fleet {
-  explicit Fleet(std::size_t replicas, std::size_t tokens) {
+  explicit Fleet(std::size_t replicas, std::size_t tokens, std::size_t common = 0) {
     RouterOptions options;
     options.max_replicas = static_cast<std::uint32_t>(replicas);
     router = std::make_unique<Router>(options);
@@ -45,12 +48,18 @@ struct Fleet {
       serve(r);
     }
     for (std::size_t i = 0; i < kPrompts; ++i) {
-      prompts.push_back(prompt_tokens(i, tokens));
+      prompts.push_back(prompt_tokens(i, tokens, common));
       blocks.emplace_back(tokens / 16);
       hash_token_blocks(prompts.back(), 16, block_seed({}), blocks.back());
       Request r;
       r.blocks = blocks.back();
       r.pinned = ids[i % replicas];
+      serve(r);
+    }
+    for (std::size_t i = 0; i < (common == 0 ? 0 : replicas); ++i) {
+      Request r;
+      r.blocks = std::span<const BlockHash>(blocks[0]).first(common / 16);
+      r.pinned = ids[i];
       serve(r);
     }
     for (std::size_t i = 0; i < replicas * 4; ++i) {  // live load
@@ -131,6 +140,13 @@ void decide_blocks(benchmark::State& state, bool everything) {
 }
 void decide_blocks(benchmark::State& state) { decide_blocks(state, false); }
 void decide_everything(benchmark::State& state) { decide_blocks(state, true); }
+// All prompts begin with an instruction of 2,048 tokens, which every replica holds.
+void decide_shared(benchmark::State& state) {
+  Fleet fleet(static_cast<std::size_t>(state.range(0)), kPathBlocks * 16, 2'048);
+  std::size_t i = 0;
+  for (auto _ : state) benchmark::DoNotOptimize(fleet.router->peek(fleet.request(i++), fleet.now));
+}
+BENCHMARK(decide_shared)->ArgName("W")->Arg(8)->Arg(64)->Arg(1'024);
 BENCHMARK(decide_blocks)->ArgName("W")->Arg(8)->Arg(64)->Arg(1'024);
 BENCHMARK(decide_everything)->ArgName("W")->Arg(8)->Arg(64)->Arg(1'024);
 

@@ -7,6 +7,7 @@
 
 #include "warmroute/route/affinity.hpp"
 #include "warmroute/route/baselines.hpp"
+#include "warmroute/route/detail/cost_line.hpp"
 #include "warmroute/route/detail/inflight_prefixes.hpp"
 #include "warmroute/route/detail/placement_queue.hpp"
 
@@ -57,6 +58,8 @@ TEST(Rates, NeverOverflow) {
   EXPECT_GT(t.full, 0);
   EXPECT_GT(t.total, 0);
   EXPECT_LE(t.rebate, t.miss);
+  huge.slowness = 4 * LoadBook::kAsItsKind;
+  EXPECT_GT(cost_of(w, q, r, huge).total, t.total);
 }
 
 // The formula by hand: 4,000 uncached of 10,000 tokens, two requests running there with 8,000 tokens, 50 ms of work waiting.
@@ -103,6 +106,48 @@ TEST(Cost, RebatesOnlyWhatSeveralRequestsInFlightMiss) {
   CostReplica holder;
   holder.cached_tokens = 6'144;
   EXPECT_EQ(cost_of(w, q, kRates, holder).rebate, 0);
+}
+
+// Random rates, weights, prompts and loads, up to the bounds of each.
+TEST(CostLine, IsNeverAboveTheFormulaAndCloseBelowIt) {
+  std::uint64_t state = 1;
+  const auto draw = [&](std::int64_t most) {  // small ones as often as large ones
+    const std::uint64_t n = mix(state++);
+    return static_cast<std::int64_t>(n >> 1 >> n % 50) % (most + 1);
+  };
+  double furthest = 0;
+  for (int i = 0; i < 50'000; ++i) {
+    const bool usual = i % 2 == 0;  // by the policy's own weights, of a fleet that could be
+    CostWeights w = CostWeights::from(Policy{});
+    if (!usual)
+      w = {1'000 + draw(100'000), draw(100'000), draw(100'000), draw(100'000),  0, draw(1'000), draw(1'000),
+           draw(1'000),           draw(10'000),  draw(100'000), draw(kKvWeight)};
+    const Rates rates =
+        usual ? Rates{} : Rates{draw(10'000'000'000), draw(100'000'000'000), draw(10'000'000), draw(1'000'000'000), 0};
+    const std::array<SharedStep, 1> shared{{{draw(20'000), 2 + draw(1'000)}}};
+    CostRequest q{1 + draw(usual ? 50'000 : Rates::kMaxTokens), draw(usual ? 1'000 : kMaxOutput), 1 + draw(100)};
+    if (draw(1) == 0) q.shared = shared;
+    q.tail_scale = tail_scale_of(w, draw(1'000'000'000));
+    CostReplica r;
+    r.cached_tokens = draw(1) == 0 ? 0 : draw(q.input_tokens);
+    r.host_tokens = draw(r.cached_tokens);
+    const std::int64_t whole = rates.prefill_ns(q.input_tokens);
+    const detail::CostLine line = detail::cost_line(w, q, rates, whole, r);
+    const detail::ReplicaLoad load{draw(usual ? 200 : 100'000), draw(usual ? 10'000'000'000 : 65'536 * Rates::kMaxNs),
+                                   draw(usual ? 1'000'000 : 10 * kMaxContext)};
+    r.requests = load.requests;
+    r.pending_ns = load.pending_ns;
+    r.context_tokens = load.context_tokens;
+    const std::int64_t exact = cost_of(w, q, rates, whole, r).total;
+    ASSERT_LE(line.at(load), exact) << i;
+    if (usual) furthest = std::max(furthest, static_cast<double>(exact - line.at(load)) / static_cast<double>(exact));
+    r.capacity_tokens = 1 + draw(1'000'000);  // what it leaves out only adds
+    r.held_tokens = draw(1'000'000);
+    r.turnover_milli = draw(10'000);
+    r.slowness += static_cast<std::int32_t>(draw(3'072));
+    ASSERT_LE(line.at(load), cost_of(w, q, rates, whole, r).total) << i;
+  }
+  EXPECT_LT(furthest, 0.002);
 }
 
 TEST(InflightPrefixes, CountAtCheckpointsThatFallAlongTheChain) {

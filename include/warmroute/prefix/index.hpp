@@ -50,6 +50,12 @@ class PrefixMatch {
   [[nodiscard]] std::span<const std::uint32_t> host() const noexcept { return {depth(1), slots_}; }
   /// As host(), disk included.
   [[nodiscard]] std::span<const std::uint32_t> disk() const noexcept { return {depth(2), slots_}; }
+  /// As device(), host() and disk(), of one slot below the index's `max_replicas`, seen or not. Only after a look-up.
+  [[nodiscard]] std::uint32_t device_depth(std::uint32_t slot) const noexcept { return depth(0)[slot]; }
+  [[nodiscard]] std::uint32_t host_depth(std::uint32_t slot) const noexcept { return depth(1)[slot]; }
+  [[nodiscard]] std::uint32_t disk_depth(std::uint32_t slot) const noexcept { return depth(2)[slot]; }
+  /// As disk_depth, of them all. shape: one per slot below `max_replicas`.
+  [[nodiscard]] const std::uint32_t* disk_lanes() const noexcept { return depth(2); }
   /// returns: whether any lower tier was ever stored; if not, the three are the same.
   [[nodiscard]] bool has_lower_tiers() const noexcept { return has_lower_; }
   [[nodiscard]] std::size_t slots() const noexcept { return slots_; }

@@ -130,6 +130,18 @@ struct alignas(64) CacheBook {
 };
 static_assert(sizeof(CacheBook) == 64);
 
+/// Prefill work that is still to do, ns, of `pending` booked for `prompts` prompts. Engines take prompts in turn, so the first of them has been
+/// worked on since the last first token (`since`); how much of it is done is not known until its own: no more than the mean of them is counted.
+/// The division that this takes is made only where that limits: 1,024 replicas 0.5 us a decision.
+inline std::int64_t still_pending(std::int64_t pending, std::int64_t prompts, std::int64_t since,
+                                  std::int64_t now) noexcept {
+  const std::int64_t worked = prompts > 0 ? std::max<std::int64_t>(0, now - since) : 0;
+  std::int64_t of_all = 0;
+  if (!__builtin_mul_overflow(worked, prompts, &of_all) && of_all <= pending) [[likely]]
+    return pending - worked;
+  return pending - pending / prompts;
+}
+
 /// One replica's books. Atomics of one cache line: scoring reads exactly this line per replica.
 /// threads: any. Own dispatches since an engine's snapshot are always in here.
 struct alignas(64) LoadBook {
@@ -148,15 +160,11 @@ struct alignas(64) LoadBook {
   std::atomic<std::int64_t> prefill_since{
       0};  ///< ns; when a prompt's turn came last: at a first token, or when one came to nobody before it
 
-  /// returns: prefill work that is still to do, ns. Engines take prompts in turn, so the first of them has been worked on since the last
-  /// first token; how much of it is done is not known until its own: no more than the mean of the prompts there is counted.
+  /// returns: still_pending of what is booked here.
   [[nodiscard]] std::int64_t pending_at(std::int64_t now) const noexcept {
     constexpr auto relaxed = std::memory_order_relaxed;
-    const std::int64_t pending = pending_ns.load(relaxed);
     const std::int64_t prompts = requests.load(relaxed) - decoding.load(relaxed);
-    if (prompts <= 0) return pending;
-    const std::int64_t worked = std::max<std::int64_t>(0, now - prefill_since.load(relaxed));
-    return pending - std::min(worked, pending / prompts);
+    return still_pending(pending_ns.load(relaxed), prompts, prefill_since.load(relaxed), now);
   }
 };
 static_assert(sizeof(LoadBook) == 64);

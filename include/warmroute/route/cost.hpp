@@ -196,6 +196,11 @@ inline std::int64_t full_ns(const CostWeights& w, const CostRequest& q, const Ra
   return answer_ns(q, rates, requests, r.context_tokens) / 1'000 * w.kv / 1'000 * over_milli;
 }
 
+/// What this prefill puts on the requests that run there.
+inline std::int64_t stall_ns(const CostWeights& w, std::int64_t prefill_ns, std::int64_t requests) noexcept {
+  return std::min(prefill_ns, Rates::kMaxNs) / 1'000 * w.gamma * requests;  // a slower one's may be four times as long
+}
+
 /// `whole_prefill_ns` is rates.prefill_ns(q.input_tokens), computed once per kind of hardware.
 /// cost: a few multiplications; the shared steps only where there are any. alloc: none.
 inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates& rates, std::int64_t whole_prefill_ns,
@@ -212,7 +217,7 @@ inline CostTerms cost_of(const CostWeights& w, const CostRequest& q, const Rates
   if (w.hot > 0 && !q.shared.empty()) {
     t.rebate = slowed(hot_rebate_ns(q, rates, r.cached_tokens, w.hot), r.slowness) * w.one_plus_beta / 1'000;
   }
-  t.stall = prefill / 1'000 * w.gamma * requests;
+  t.stall = stall_ns(w, prefill, requests);
   t.decode = decode_ns(w, q, rates, requests, r.context_tokens);
   t.tail = tail_ns(t.wait, tail_milli(w, q, prefill));
   t.evict = prefill / 1'000 * std::min(kMostLost, std::min<std::int64_t>(r.turnover_milli, 100'000) * w.reuse / 1'000);

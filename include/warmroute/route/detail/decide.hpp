@@ -4,56 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "warmroute/route/detail/cost_ranking.hpp"
 #include "warmroute/route/detail/pairing.hpp"
 #include "warmroute/route/detail/ranking.hpp"
 #include "warmroute/route/detail/reading.hpp"
 
 namespace warmroute::detail {
-
-/// What a replica that holds nothing of the prompt by itself costs, exactly, or less where its cache is small or full or it is slower than its
-/// kind, which only add to it; one that is quicker is always priced. Once the best few are known, most of a large fleet ends at this one
-/// comparison, and nothing that could win is skipped: 4 of 1,024 replicas and some twenty on the way to them are priced in full.
-/// returns: whether that is beyond the best few. Its own decode is worked out only where the least that it can be leaves that open.
-inline bool cold_is_beyond(const Prepared& p, const Scratch& scratch, const Candidate& c, const Ranking& ranking,
-                           const ReplicaLoad& load) noexcept {
-  const Scratch::Cold& cold = scratch.cold[c.hardware];
-  const std::int64_t requests = std::min(load.requests, kMaxRequests);
-  const std::int64_t without_decode =
-      load.pending_ns + tail_ns(load.pending_ns, cold.tail_milli) + cold.fixed_ns + cold.stall_ns * requests;
-  return ranking.beyond(without_decode + cold.least_decode_ns) ||
-         ranking.beyond(without_decode +
-                        decode_ns(p.weights, p.cost, scratch.rates[c.hardware], requests, load.context_tokens));
-}
-/// By this router's own books alone, which is all there is where nobody told of others' requests.
-inline ReplicaLoad own_load_of(const Prepared& p, const Candidate& c) noexcept {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  return {c.book->requests.load(relaxed), c.book->pending_at(p.now.value), c.book->context_tokens.load(relaxed)};
-}
-
-inline bool quicker(const Candidate& c) noexcept {
-  return c.book->slowness.load(std::memory_order_relaxed) < LoadBook::kAsItsKind;
-}
-
-/// cost: one cache line of books (two where peers tell) and one match per eligible candidate. A body of its own for fleets of which nobody told: 64
-/// replicas 1.13 us a decision, not 1.18; 1,024 7.9, not 8.4.
-template <bool Told>
-void rank_by_cost(const Prepared& p, const Scratch& scratch, Ranking& ranking) noexcept {
-  const std::span<const std::uint32_t> match = scratch.match.disk();
-  const std::uint32_t session_slot = p.session_replica.valid() ? p.session_replica.slot : kNoReplica.slot;
-  for (const std::uint32_t i : scratch.eligible) {
-    const Candidate& c = p.pool->candidates[i];
-    const bool cold = c.id.slot >= match.size() || match[c.id.slot] == 0;
-    const bool home = c.id.slot == p.homes[0] || c.id.slot == p.homes[1];
-    if (cold && !home && c.id.slot != session_slot && ranking.full() &&
-        cold_is_beyond(p, scratch, c, ranking, Told ? load_of(p, c) : own_load_of(p, c)) && (!p.apart || !quicker(c)))
-      continue;
-    const CostReplica reading = cost_replica(p, scratch, c);
-    std::int64_t total = cost_terms(p, scratch, c, reading).total;
-    if (!p.pool->ramps.empty()) total = ramped(p, i, total);
-    ranking.offer(total, 0, p.draw, c.id.slot, i);
-    ranking.held(reading.cached_tokens, total, i);
-  }
-}
 
 inline void rank_by_baseline(const Prepared& p, const Scratch& scratch, Ranking& ranking) noexcept {
   BaselineView v;
@@ -220,8 +176,7 @@ inline Decision decide(const Prepared& p, const Request& r, Scratch& scratch) {
   switch (p.topology->policy.algorithm) {
     case Algorithm::cost:
       if (p.pool->pairs) pair = rank_with_pairs(p, r, scratch, ranking);
-      else if (p.told) rank_by_cost<true>(p, scratch, ranking);
-      else rank_by_cost<false>(p, scratch, ranking);
+      else rank_by_cost(p, scratch, ranking);
       break;
     case Algorithm::consistent_hash:
     case Algorithm::bounded_hash: diverted = rank_by_ring(p, scratch, ranking); break;

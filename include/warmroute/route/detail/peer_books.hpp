@@ -132,34 +132,4 @@ class PeerBooks {
   std::atomic<std::int64_t> until_{0};  // when the last of them is silent for too long
 };
 
-/// What a replica has to do.
-struct ReplicaLoad {
-  std::int64_t requests = 0;
-  std::int64_t pending_ns = 0;
-  std::int64_t context_tokens = 0;
-};
-
-/// Adds what peers have in flight on one replica to what this router's books say of it. What they account for of the requests that the
-/// engine counted beyond this router's own is taken from `foreign` and `waiting`: the rest is nobody's who tells.
-/// returns: whether `pending_ns` is said; where peers have nothing there, or nobody has a prompt, this router's books say it.
-inline bool add_peers(const PeerBook& peers, const LoadBook& own, std::int64_t now, ReplicaLoad& out,
-                      std::int64_t& foreign, std::int64_t& waiting) noexcept {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  const std::int64_t requests = peers.requests.load(relaxed);
-  const std::int64_t prompts = peers.prompts.load(relaxed);
-  if (requests == 0) return false;
-  const std::int64_t own_prompts = std::max<std::int64_t>(0, out.requests - own.decoding.load(relaxed));
-  out.requests += requests;
-  out.context_tokens += peers.context_tokens.load(relaxed);
-  foreign = std::max<std::int64_t>(0, foreign - requests);
-  waiting = std::min(foreign, std::max<std::int64_t>(0, waiting - prompts));
-  // The engine takes all routers' prompts in turn: it has worked on the first of them since anyone's last first token.
-  if (own_prompts + prompts == 0) return false;
-  const std::int64_t pending = own.pending_ns.load(relaxed) + peers.pending_ns.load(relaxed);
-  const std::int64_t turn_at = std::max(peers.turn_at.load(relaxed), own.prefill_since.load(relaxed));
-  const std::int64_t worked = std::max<std::int64_t>(0, now - turn_at);
-  out.pending_ns = pending - std::min(worked, pending / (own_prompts + prompts));
-  return true;
-}
-
 }  // namespace warmroute::detail

@@ -1,10 +1,13 @@
 /// The best few of the candidates, in order.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "warmroute/route/baselines.hpp"
 #include "warmroute/route/decision.hpp"
@@ -27,13 +30,20 @@ struct Ranking {
   std::uint32_t holder = 0;  // of most_cached; among equals the cheapest, where costs were asked for
   std::int64_t holder_cost = std::numeric_limits<std::int64_t>::max();
 
-  [[nodiscard]] bool full() const noexcept { return count == places.size(); }
-  /// Whether a candidate of at least this cost can no longer come in.
-  [[nodiscard]] bool beyond(std::int64_t first) const noexcept { return full() && first > places[count - 1].first; }
+  /// A candidate that costs more than this can no longer come in.
+  [[nodiscard]] std::int64_t limit() const noexcept {
+    return count == places.size() ? places[count - 1].first : std::numeric_limits<std::int64_t>::max();
+  }
+  [[nodiscard]] bool has(std::uint32_t candidate) const noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (places[i].candidate == candidate) return true;
+    }
+    return false;
+  }
   /// The draw is made only for those who may come in: most candidates end at one comparison.
   void offer(std::int64_t first, std::int64_t second, std::uint64_t draw, std::uint32_t slot,
              std::uint32_t candidate) noexcept {
-    if (beyond(first)) return;
+    if (first > limit()) return;
     const Place place{first, second, mix(draw ^ slot), candidate};
     if (count == places.size() && !(place < places[count - 1])) return;
     std::size_t at = count < places.size() ? count++ : count - 1;
@@ -49,6 +59,29 @@ struct Ranking {
     holder_cost = cost;
     holder = candidate;
   }
+};
+
+/// The N lowest of what is offered, ascending.
+template <std::size_t N>
+class Lowest {
+ public:
+  struct Place {
+    std::int64_t value = std::numeric_limits<std::int64_t>::max();
+    std::uint32_t candidate = 0;
+  };
+  void offer(std::int64_t value, std::uint32_t candidate) noexcept {
+    if (value >= places_[N - 1].value) return;
+    std::size_t at = N - 1;
+    for (; at > 0 && value < places_[at - 1].value; --at) places_[at] = places_[at - 1];
+    places_[at] = {value, candidate};
+    count_ = std::min(count_ + 1, N);
+  }
+  [[nodiscard]] std::span<const Place> all() const noexcept { return {places_.data(), count_}; }
+  [[nodiscard]] bool full() const noexcept { return count_ == N; }
+
+ private:
+  std::array<Place, N> places_{};
+  std::size_t count_ = 0;
 };
 
 }  // namespace warmroute::detail

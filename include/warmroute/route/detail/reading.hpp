@@ -12,50 +12,73 @@
 
 namespace warmroute::detail {
 
-/// What one candidate has to do, by everything that is known: this router's books, what peers told, and of the requests that its engine counted
-/// those that are nobody's who tells. These look like this router's: as long, and with as much to prefill where they still wait.
-/// cost: one cache line, two where peers tell. Inlined by force: a call for each candidate takes 64 replicas to 1.21 us a decision, from 1.15.
-[[gnu::always_inline]] inline ReplicaLoad load_of(const Prepared& p, const Candidate& c) noexcept {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  const LoadBook& book = *c.book;
-  ReplicaLoad out{book.requests.load(relaxed), 0, book.context_tokens.load(relaxed)};
-  const std::int64_t at = book.signals_at.load(relaxed);
-  std::int64_t foreign = 0, waiting = 0;
-  if (at != 0 && p.now.value - at <= p.topology->policy.signals_max_age.value) {
-    foreign = book.foreign_requests.load(relaxed);
-    waiting = std::min<std::int64_t>(book.foreign_waiting.load(relaxed), kMaxRequests);
+/// What candidates have to do. Told: by everything that is known: this router's books, what peers told, and of the requests that its engine
+/// counted those that are nobody's who tells. These look like this router's: as long, and with as much to prefill where they still wait.
+/// Otherwise by this router's own books alone, which is all there is where nobody told of others' requests.
+/// cost: one cache line, two where peers tell. What is the same for all is read once.
+template <bool Told>
+class LoadReader {
+ public:
+  explicit LoadReader(const Prepared& p) noexcept
+      : peers_(p.peers),
+        now_(p.now.value),
+        fresh_from_(std::max<std::int64_t>(1, p.now.value - p.topology->policy.signals_max_age.value)),
+        mean_input_tokens_(p.mean_input_tokens),
+        mean_prefill_ns_(p.mean_prefill_ns) {}
+
+  [[gnu::always_inline]] ReplicaLoad of(const Candidate& c) const noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    const LoadBook& book = *c.book;
+    ReplicaLoad out{book.requests.load(relaxed), book.pending_ns.load(relaxed), book.context_tokens.load(relaxed)};
+    std::int64_t prompts = out.requests - book.decoding.load(relaxed);
+    std::int64_t since = book.prefill_since.load(relaxed);
+    std::int64_t foreign = 0, waiting = 0;
+    if constexpr (Told) {
+      if (book.signals_at.load(relaxed) >= fresh_from_) {
+        foreign = book.foreign_requests.load(relaxed);
+        waiting = std::min<std::int64_t>(book.foreign_waiting.load(relaxed), kMaxRequests);
+      }
+      if (peers_ != nullptr) {
+        // What peers account for of the requests that the engine counted beyond this router's own is not counted twice.
+        const PeerBook& peers = peers_[c.id.slot];
+        const std::int64_t theirs = peers.requests.load(relaxed), their_prompts = peers.prompts.load(relaxed);
+        foreign = std::max<std::int64_t>(0, foreign - theirs);
+        waiting = std::min(foreign, std::max<std::int64_t>(0, waiting - their_prompts));
+        out.requests += theirs;
+        out.pending_ns += peers.pending_ns.load(relaxed);
+        out.context_tokens += peers.context_tokens.load(relaxed);
+        // The engine takes all routers' prompts in turn: it has worked on the first of them since anyone's last first token.
+        prompts = std::max<std::int64_t>(0, prompts) + their_prompts;
+        since = std::max(since, peers.turn_at.load(relaxed));
+      }
+    }
+    out.pending_ns = still_pending(out.pending_ns, prompts, since, now_);
+    if (foreign > 0) {
+      out.requests += foreign;
+      out.context_tokens += foreign * mean_input_tokens_;
+      if (waiting > 0)
+        out.pending_ns += waiting * mean_prefill_ns_ + mean_prefill_ns_ / 2;  // those before them are half done
+    }
+    return out;
   }
-  if (p.peers == nullptr || !add_peers(p.peers[c.id.slot], book, p.now.value, out, foreign, waiting))
-    out.pending_ns = book.pending_at(p.now.value);
-  if (foreign > 0) {
-    out.context_tokens += foreign * p.mean_input_tokens;
-    if (waiting > 0)
-      out.pending_ns += waiting * p.mean_prefill_ns + p.mean_prefill_ns / 2;  // those before them are half done
-    out.requests += foreign;
-  }
-  return out;
+
+ private:
+  const PeerBook* peers_;
+  std::int64_t now_, fresh_from_, mean_input_tokens_, mean_prefill_ns_;
+};
+
+/// By the last look-up; no more than can be a hit.
+inline HeldBlocks held_blocks(const Prepared& p, const Scratch& scratch, std::uint32_t slot) noexcept {
+  const std::uint32_t device = std::min(scratch.match.device_depth(slot), p.most_blocks);
+  if (!scratch.match.has_lower_tiers()) return {device, device, device};
+  return {device, std::min(scratch.match.host_depth(slot), p.most_blocks),
+          std::min(scratch.match.disk_depth(slot), p.most_blocks)};
 }
 
 /// What the formula reads of one candidate.
 inline CostReplica cost_replica(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
-  CostReplica out;
-  const auto depth = [&](std::span<const std::uint32_t> tier) {
-    return c.id.slot < tier.size() ? std::min(tier[c.id.slot], p.most_blocks) : 0;
-  };
-  const std::uint32_t device = depth(scratch.match.device());
-  out.cached_tokens = p.tokens_of(device);
-  if (scratch.match.has_lower_tiers()) {
-    const std::uint32_t host = depth(scratch.match.host());
-    const std::uint32_t disk = depth(scratch.match.disk());
-    out.cached_tokens = p.tokens_of(disk);
-    out.host_tokens = p.tokens_of(host - device);
-    out.disk_tokens = p.tokens_of(disk - host);
-  }
-  if (const std::int64_t shared = p.tokens_of(scratch.store_blocks); shared > out.cached_tokens) {
-    out.shared_tokens = shared - out.cached_tokens;
-    out.cached_tokens = shared;
-  }
-  const ReplicaLoad load = load_of(p, c);
+  CostReplica out = held_tokens(p, scratch, held_blocks(p, scratch, c.id.slot));
+  const ReplicaLoad load = p.told ? LoadReader<true>(p).of(c) : LoadReader<false>(p).of(c);
   out.requests = load.requests;
   out.pending_ns = load.pending_ns;
   out.context_tokens = load.context_tokens;
@@ -77,6 +100,10 @@ inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Can
 }
 inline CostTerms cost_terms(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
   return cost_terms(p, scratch, c, cost_replica(p, scratch, c));
+}
+inline CostLine cost_line(const Prepared& p, const Scratch& scratch, std::size_t hardware,
+                          const CostReplica& held) noexcept {
+  return cost_line(p.weights, p.cost, scratch.rates[hardware], scratch.whole_prefill_ns[hardware], held);
 }
 
 /// What a candidate costs while it is in slow start, as if it did all but a share of what it does for others.

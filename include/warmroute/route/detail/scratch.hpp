@@ -10,7 +10,7 @@
 
 #include "warmroute/detail/epoch.hpp"
 #include "warmroute/prefix/index.hpp"
-#include "warmroute/route/cost.hpp"
+#include "warmroute/route/detail/cost_line.hpp"
 #include "warmroute/route/detail/inflight_prefixes.hpp"
 
 namespace warmroute::detail {
@@ -25,13 +25,8 @@ struct Scratch {
   std::span<const std::uint32_t> eligible;     // those, or PoolView::plain
   std::vector<Rates> rates;                    // by kind of hardware: learned, or as declared
   std::vector<std::int64_t> whole_prefill_ns;  // of the whole prompt, by kind of hardware
-  struct Cold {
-    std::int64_t fixed_ns = 0;         // what a replica that holds nothing costs whatever it has to do
-    std::int64_t stall_ns = 0;         // what each request that runs there adds to the prefill
-    std::int64_t least_decode_ns = 0;  // of its own decode: alone
-    std::int64_t tail_milli = 0;       // by how much more its wait counts
-  };
-  std::vector<Cold> cold;  // by kind of hardware
+  std::vector<CostLine> cold;                  // who holds nothing of the prompt, by kind of hardware
+  std::vector<DeeperLines> deeper;             // who holds some of it, by kind of hardware
   std::array<SharedStep, kMaxCheckpoints> shared{};
 };
 

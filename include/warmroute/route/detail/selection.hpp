@@ -188,6 +188,23 @@ inline void look_into_slots(const Prepared& p, Scratch& scratch, const EpochDoma
   }
 }
 
+/// Leading blocks of the prompt that a replica holds, each tier with those above it.
+struct HeldBlocks {
+  std::uint32_t device = 0, host = 0, disk = 0;
+};
+/// returns: the tokens of a reading; what the store that all replicas share has beyond them is loaded from there.
+inline CostReplica held_tokens(const Prepared& p, const Scratch& scratch, const HeldBlocks& held) noexcept {
+  CostReplica out;
+  out.cached_tokens = p.tokens_of(held.disk);
+  out.host_tokens = p.tokens_of(held.host - held.device);
+  out.disk_tokens = p.tokens_of(held.disk - held.host);
+  if (const std::int64_t shared = p.tokens_of(scratch.store_blocks); shared > out.cached_tokens) {
+    out.shared_tokens = shared - out.cached_tokens;
+    out.cached_tokens = shared;
+  }
+  return out;
+}
+
 /// Everything that is the same for all candidates. returns: routed when somebody may take the request.
 inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, Nanos now, std::uint64_t sequence,
                        const SessionTable& sessions, std::size_t max_blocks, Scratch& scratch,
@@ -223,21 +240,9 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
   p.apart = topology.policy.learn_rates && pool->state->apart.load(std::memory_order_relaxed);
   scratch.rates.resize(pool->hardware.size());
   scratch.whole_prefill_ns.resize(pool->hardware.size());
-  scratch.cold.resize(pool->hardware.size());
   for (std::size_t k = 0; k < pool->hardware.size(); ++k) {
-    const Rates& rates = scratch.rates[k] =
-        topology.policy.learn_rates ? pool->learners[k]->rates() : pool->hardware[k];
-    const std::int64_t whole = rates.prefill_ns(p.input_tokens);
-    CostReplica one_request;
-    one_request.requests = 1;
-    scratch.whole_prefill_ns[k] = whole;
-    CostReplica cold;  // holds nothing by itself
-    cold.cached_tokens = cold.shared_tokens = one_request.cached_tokens = p.tokens_of(scratch.store_blocks);
-    const CostTerms idle = cost_of(p.weights, p.cost, rates, whole, cold);
-    const std::int64_t rounding = p.apart ? 2 : 0;  // of miss and rebate, where they are multiplied
-    scratch.cold[k] = {idle.miss - idle.rebate + idle.transfer - rounding,
-                       cost_of(p.weights, p.cost, rates, whole, one_request).stall, idle.decode,
-                       tail_milli(p.weights, p.cost, idle.prefill)};
+    scratch.rates[k] = topology.policy.learn_rates ? pool->learners[k]->rates() : pool->hardware[k];
+    scratch.whole_prefill_ns[k] = scratch.rates[k].prefill_ns(p.input_tokens);
   }
   p.session = session_key(r.session, r.tenant, pool->name);
   p.session_replica = sessions.find(p.session, now, topology.policy.session_ttl);
