@@ -49,7 +49,10 @@ class CostRanking {
   void rank() {
     draw_lines();
     Lowest<kTried> lowest;
-    each_least([&](std::int64_t least, std::uint32_t candidate) { lowest.offer(least, candidate); }, true);
+    each_least([&](std::int64_t least, std::uint32_t depth, std::uint32_t candidate) {
+      if (depth != 0) ranking_.held(p_.tokens_of(std::max(depth, scratch_.store_blocks)), least, candidate);
+      lowest.offer(least, candidate);
+    });
     // From the costs of these something is subtracted that the line knows nothing of.
     for (const std::uint32_t slot : {p_.homes[0], p_.homes[1], p_.session_replica.slot}) {
       if (slot >= p_.pool->by_slot.size()) continue;
@@ -61,11 +64,9 @@ class CostRanking {
       price_once(candidate);
     }
     if (!lowest.full()) return;
-    each_least(
-        [&](std::int64_t least, std::uint32_t candidate) {
-          if (least <= ranking_.limit()) price_once(candidate);
-        },
-        false);
+    each_least([&](std::int64_t least, std::uint32_t, std::uint32_t candidate) {
+      if (least <= ranking_.limit()) price_once(candidate);
+    });
   }
 
  private:
@@ -83,8 +84,9 @@ class CostRanking {
   void price_once(std::uint32_t candidate) noexcept {
     if (!ranking_.has(candidate)) price(p_, scratch_, candidate, ranking_);
   }
+  /// offer(the least that it costs, blocks it holds, candidate), or priced at once where that is not known.
   template <class Offer>
-  [[gnu::always_inline]] void each_least(Offer&& offer, bool first) {
+  [[gnu::always_inline]] void each_least(Offer&& offer) {
     const Candidate* const candidates = p_.pool->candidates.data();
     const CostLine* const cold = scratch_.cold.data();
     const std::uint32_t* const depths = scratch_.match.disk_lanes();
@@ -98,13 +100,11 @@ class CostRanking {
       if (depth != 0 || apart) {
         line = line_of(p_, scratch_, c, depth);
         if (line == nullptr) {
-          if (first) price(p_, scratch_, i, ranking_);
+          price_once(i);
           continue;
         }
       }
-      const std::int64_t least = line->at(loads.of(c));
-      if (depth != 0 && first) ranking_.held(p_.tokens_of(std::max(depth, scratch_.store_blocks)), least, i);
-      offer(least, i);
+      offer(line->at(loads.of(c)), depth, i);
     }
   }
 
