@@ -146,6 +146,17 @@ void decide_shared(benchmark::State& state) {
   std::size_t i = 0;
   for (auto _ : state) benchmark::DoNotOptimize(fleet.router->peek(fleet.request(i++), fleet.now));
 }
+// Every replica may prefill for another: who prefills, who decodes, and whether one does both.
+void decide_pairs(benchmark::State& state) {
+  Fleet fleet(static_cast<std::size_t>(state.range(0)), kPathBlocks * 16);
+  Policy policy = fleet.router->policy();
+  policy.disaggregate = Disaggregate::decided;
+  policy.unified_pairs = true;
+  if (!fleet.router->set_policy(policy)) std::abort();
+  std::size_t i = 0;
+  for (auto _ : state) benchmark::DoNotOptimize(fleet.router->peek(fleet.request(i++), fleet.now));
+}
+BENCHMARK(decide_pairs)->ArgName("W")->Arg(8)->Arg(64)->Arg(1'024);
 BENCHMARK(decide_shared)->ArgName("W")->Arg(8)->Arg(64)->Arg(1'024);
 BENCHMARK(decide_blocks)->ArgName("W")->Arg(8)->Arg(64)->Arg(1'024);
 BENCHMARK(decide_everything)->ArgName("W")->Arg(8)->Arg(64)->Arg(1'024);
