@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -128,6 +129,78 @@ TEST_P(RankingProperty, NobodyLeftOutWouldHaveBeenCheaper) {
     }
     ASSERT_TRUE(router.peer_loads(static_cast<std::uint32_t>(1 + draw(3)), loads, now));
   }
+}
+
+// A fleet of at most 16 is priced in full, and so is what is left of a larger one when all others are excluded: the best of all pairs, and of all
+// single replicas, is that of some sixteen.
+TEST_P(RankingProperty, NoPairLeftOutWouldHaveBeenCheaper) {
+  const bool limits = draw(2) == 0, told = draw(2) == 0, apart = draw(3) == 0;
+  instructions_ = draw(2) == 0;
+  Router router({.max_replicas = 64, .max_tickets = 4'096});
+  Policy policy;
+  policy.disaggregate = Disaggregate::decided;
+  policy.unified_pairs = draw(2) == 0;
+  policy.routers = draw(2) == 0 ? 1 : 4;
+  policy.session_bonus = milliseconds(static_cast<std::int64_t>(draw(500)));
+  policy.kv_transfer_per_token = Nanos{1'000};
+  if (limits) policy.ttft_limit = milliseconds(2'000);
+  if (limits) policy.itl_limit = milliseconds(30);
+  ASSERT_TRUE(router.set_policy(policy));
+  Nanos now{seconds(1)};
+  constexpr std::size_t kGroup = 8, kGroups = 6;
+  std::vector<ReplicaId> replicas;
+  for (std::size_t i = 0; i < kGroup * kGroups; ++i) {
+    ReplicaSpec spec{.name = "r" + std::to_string(i)};
+    spec.role = i % 6 == 0 ? Role::prefill : i % 6 == 1 ? Role::decode : Role::unified;
+    if (i % 4 == 0) spec.rates.floor_ns = 12'000'000;
+    replicas.push_back(*router.add_replica(spec, now));
+  }
+  LearnedPool learned;
+  for (std::size_t i = 0; apart && i < replicas.size(); i += 4)
+    learned.replicas.push_back(
+        {"r" + std::to_string(i), 0, (std::int64_t{1} << 19) + static_cast<std::int64_t>(draw(3 << 19))});
+  ASSERT_TRUE(router.restore_learned("", learned));
+  std::vector<Ticket> open;
+  std::size_t pairs = 0;
+  for (int step = 0; step < 400; ++step) {
+    now += milliseconds(static_cast<std::int64_t>(draw(60)));
+    const std::vector<BlockHash> path = prompt();
+    const std::string session = "s" + std::to_string(draw(6));
+    Request request;
+    request.blocks = path;
+    request.input_tokens = static_cast<std::int64_t>(path.size() * 16 + draw(4'000));
+    if (draw(3) == 0) request.session = session;
+    if (step % 4 == 0) {
+      const Explanation all = router.explain(request, now);
+      std::int64_t pair = std::numeric_limits<std::int64_t>::max(), unified = pair;
+      for (std::size_t a = 0; a < kGroups; ++a) {
+        for (std::size_t b = a + 1; b < kGroups; ++b) {
+          std::vector<ReplicaId> others;
+          for (std::size_t i = 0; i < replicas.size(); ++i)
+            if (i / kGroup != a && i / kGroup != b) others.push_back(replicas[i]);
+          request.excluded = others;
+          const PairExplanation part = router.explain(request, now).pair;
+          request.excluded = {};
+          if (part.possible) pair = std::min(pair, part.terms.total);
+          unified = std::min(unified, part.unified_total);
+        }
+      }
+      ASSERT_TRUE(all.pair.possible) << step;
+      ASSERT_EQ(all.pair.terms.total, pair) << step;
+      ASSERT_EQ(all.pair.unified_total, unified) << step;
+    }
+    const Decision d = router.route(request, now);
+    pairs += d.is_pair() ? 1u : 0u;
+    open.push_back(d.ticket);
+    if (draw(3) != 0) router.transfer_done(open[draw(open.size())], now);
+    if (draw(3) != 0) router.first_token(open[draw(open.size())], now);
+    if (draw(3) == 0) router.finish(open[draw(open.size())], {}, now);
+    if (!told || draw(3) != 0) continue;
+    const ReplicaId id = replicas[draw(replicas.size())];
+    ASSERT_TRUE(router.signal(id, Signal::running, static_cast<double>(draw(40)), now));
+    ASSERT_TRUE(router.signal(id, Signal::waiting, static_cast<double>(draw(10)), now));
+  }
+  EXPECT_GT(pairs, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RankingProperty, testing::Range<std::uint64_t>(1, 25));

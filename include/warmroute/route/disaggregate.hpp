@@ -98,15 +98,17 @@ inline constexpr std::int64_t kCrowdedShare = 4;
 
 /// The time between tokens where prompts of `prompt_ns` take a share of the time, and each brings a token beside it. units: step_ns 1,000 at least.
 inline std::int64_t stretched(std::int64_t step_ns, std::int64_t share_milli, std::int64_t prompt_ns) noexcept {
+  if (share_milli == 0) return step_ns;
   const std::int64_t step_us = step_ns / 1'000;
   const std::int64_t beside = share_milli * step_us / (step_us + prompt_ns / 1'000 + 1);
   return step_ns * 1'000 / (1'000 - share_milli + beside);
 }
+inline constexpr std::int64_t kLongestStep = 10'000'000'000;  // no limit is longer
 inline std::int64_t step_ns(const Rates& rates, std::int64_t requests, std::int64_t context_tokens) noexcept {
   const std::int64_t batch = std::clamp<std::int64_t>(requests, 1, kMaxRequests);
   const std::int64_t step = std::max(rates.floor_ns, rates.token_ps * batch / 1'000) + rates.overhead_ns +
                             rates.context_ps * std::min(context_tokens, kMaxContext) / 1'000;
-  return std::min<std::int64_t>(step, 10'000'000'000);  // no limit is longer
+  return std::min(step, kLongestStep);
 }
 /// returns: thousandths of a request that are lost to a limit when this is what is expected; 0 without a limit.
 inline std::int64_t lost_milli(std::int64_t expected_ns, std::int64_t limit_ns, const LossRamp& ramp) noexcept {
@@ -163,8 +165,8 @@ inline DecodeTerms decode_terms(const PairWeights& w, const CostRequest& q, cons
     const std::int64_t without =
         detail::stretched(detail::step_ns(rates, there, r.context_tokens), share_milli, more.prompt_ns);
     const std::int64_t lost = detail::crowded_milli(t.itl, w.itl_limit_ns);
-    const std::int64_t others = (lost - detail::crowded_milli(without, w.itl_limit_ns)) *
-                                std::min(more.decoding, kMaxRequests) / detail::kCrowdedShare;
+    const std::int64_t by_it = std::max<std::int64_t>(0, lost - detail::crowded_milli(without, w.itl_limit_ns));
+    const std::int64_t others = by_it * std::min(more.decoding, kMaxRequests) / detail::kCrowdedShare;
     t.crowded = (lost + others) * (worth_ns(w, q, rates) / 1'000);
   }
   t.total = t.decode + t.crowded;

@@ -49,6 +49,7 @@ inline CostLine cost_line(const CostWeights& w, const CostRequest& q, const Rate
 }
 
 /// The lines of depths that several replicas hold, such as an instruction that all prompts begin with; for one request and kind of hardware.
+template <class Line>
 class DeeperLines {
  public:
   void clear() noexcept {
@@ -58,7 +59,7 @@ class DeeperLines {
   /// returns: the line of who holds so many leading blocks, not 0; nullptr when that is asked for the first time of late: a line costs as much as two
   /// candidates priced in full, so who is alone with a depth is priced. `make()` makes it.
   template <class Make>
-  [[nodiscard]] const CostLine* of(std::uint32_t depth, Make&& make) {
+  [[nodiscard]] const Line* of(std::uint32_t depth, Make&& make) {
     const std::uint32_t at = depth * 0x9E37'79B1u >> (32 - kBits);
     if (depths_[at] != depth) {
       depths_[at] = depth;
@@ -76,7 +77,7 @@ class DeeperLines {
   static constexpr unsigned kBits = 3;
   std::array<std::uint32_t, 1u << kBits> depths_{};
   std::uint32_t built_ = 0;
-  std::array<CostLine, 1u << kBits> lines_{};
+  std::array<Line, 1u << kBits> lines_{};
 };
 
 }  // namespace warmroute::detail

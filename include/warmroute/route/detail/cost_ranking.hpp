@@ -51,7 +51,7 @@ class CostRanking {
     Lowest<kTried> lowest;
     each_least([&](std::int64_t least, std::uint32_t depth, std::uint32_t candidate) {
       if (depth != 0) ranking_.held(p_.tokens_of(std::max(depth, scratch_.store_blocks)), least, candidate);
-      lowest.offer(least, candidate);
+      lowest.offer(least, p_.draw, p_.pool->candidates[candidate].id.slot, candidate);
     });
     // From the costs of these something is subtracted that the line knows nothing of.
     for (const std::uint32_t slot : {p_.homes[0], p_.homes[1], p_.session_replica.slot}) {
@@ -59,9 +59,9 @@ class CostRanking {
       const std::uint32_t candidate = p_.pool->by_slot[slot];
       if (std::binary_search(scratch_.eligible.begin(), scratch_.eligible.end(), candidate)) price_once(candidate);
     }
-    for (const auto& [least, candidate] : lowest.all()) {
-      if (least > ranking_.limit()) return;
-      price_once(candidate);
+    for (const auto& at : lowest.all()) {
+      if (at.value > ranking_.limit()) return;
+      price_once(at.candidate);
     }
     if (!lowest.full()) return;
     each_least([&](std::int64_t least, std::uint32_t, std::uint32_t candidate) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "warmroute/route/detail/cost_ranking.hpp"
-#include "warmroute/route/detail/pairing.hpp"
+#include "warmroute/route/detail/pair_ranking.hpp"
 #include "warmroute/route/detail/ranking.hpp"
 #include "warmroute/route/detail/reading.hpp"
 

@@ -19,18 +19,20 @@ struct PairReading {
   PromptTerms prompt;
 };
 
+/// `work_ns`: of this request's prefill.
+inline PairReplica pair_replica(const Prepared& p, const Candidate& c, std::int64_t work_ns) noexcept {
+  const auto [share, share_with] = p.pool->state->shares[c.id.slot].milli_with(p.now.value, work_ns);
+  return {share, share_with, c.book->decoding.load(std::memory_order_relaxed), p.mean_prefill_ns};
+}
+
 inline PairReading pair_reading(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
   PairReading out;
   out.cost = cost_replica(p, scratch, c);
-  const PrefillShare& share = p.pool->state->shares[c.id.slot];
-  out.more.decoding = c.book->decoding.load(std::memory_order_relaxed);
   const Rates& rates = scratch.rates[c.hardware];
-  out.more.prompt_ns = p.mean_prefill_ns;
-  out.more.share_milli = share.milli(p.now.value);
   const std::int64_t whole = scratch.whole_prefill_ns[c.hardware];
   const std::int64_t work =
       std::max<std::int64_t>(0, whole - (out.cost.cached_tokens == 0 ? 0 : rates.prefill_ns(out.cost.cached_tokens)));
-  out.more.share_with_milli = share.milli(p.now.value, work);
+  out.more = pair_replica(p, c, work);
   out.prompt = prompt_terms(p.topology->pairs, p.cost, rates, whole, out.cost, out.more);
   return out;
 }
@@ -52,8 +54,8 @@ struct PairPart {
 inline std::int64_t late_ns(const Prepared& p, std::int64_t ttft_ns, std::int64_t worth_milli) noexcept {
   return late_milli(ttft_ns, p.topology->pairs.ttft_limit_ns) * worth_milli;
 }
-inline PairPart prompt_part(const Prepared& p, const Scratch& scratch, const Candidate& c) noexcept {
-  const PairReading r = pair_reading(p, scratch, c);
+inline PairPart prompt_part(const Prepared& p, const Scratch& scratch, const Candidate& c,
+                            const PairReading& r) noexcept {
   return {r.prompt.total - r.prompt.late, r.prompt.cost.wait + r.prompt.cost.prefill,
           worth_ns(p.topology->pairs, p.cost, scratch.rates[c.hardware]) / 1'000};
 }
@@ -77,7 +79,13 @@ struct BestTwo {
   };
   std::array<Place, 2> places{};
 
+  /// Whether one that costs at least so much, with its draw, can no longer come in.
+  [[nodiscard]] bool beyond(std::int64_t least, std::uint64_t tie) const noexcept {
+    return least > places[1].cost || (least == places[1].cost && tie > places[1].tie);
+  }
+  /// Offered again, one changes nothing.
   void offer(std::int64_t cost, std::uint64_t tie, const Candidate* candidate, const PairPart& part) noexcept {
+    if (places[0].candidate == candidate || places[1].candidate == candidate) return;
     const auto before = [&](const Place& at) {
       return at.candidate == nullptr || cost < at.cost || (cost == at.cost && tie < at.tie);
     };
@@ -120,49 +128,6 @@ inline bool sends_kv(const Policy& policy, const Candidate& c) noexcept {
 inline bool receives_kv(const Policy& policy, const Candidate& c) noexcept {
   return c.spec->cache_kind == CacheKind::paged &&
          (c.spec->role == Role::decode || (policy.unified_pairs && c.spec->role == Role::unified));
-}
-
-inline BestTwo best_prompts(const Prepared& p, const Request& r, const Scratch& scratch) noexcept {
-  BestTwo out;
-  for (const Candidate& c : p.pool->prefillers) {
-    if (c.health != Health::up || !may_take(p, c, r)) continue;
-    const PairPart part = prompt_part(p, scratch, c);
-    const std::int64_t ttft = part.ready_ns + transfer_ns(p.topology->pairs, p.input_tokens, 0);
-    out.offer(part.rest + late_ns(p, ttft, part.worth_milli), mix(p.draw ^ c.id.slot), &c, part);
-  }
-  return out;
-}
-
-/// Ranks the eligible as the only replica of the request, by the terms of pairs; and finds the best pair beside them.
-/// returns: the pair, or why there is none. The ranking is filled in any case.
-inline PairChoice rank_with_pairs(const Prepared& p, const Request& r, const Scratch& scratch,
-                                  Ranking& ranking) noexcept {
-  const Policy& policy = p.topology->policy;
-  BestTwo decodes;
-  for (const std::uint32_t i : scratch.eligible) {
-    const Candidate& c = p.pool->candidates[i];
-    const PairReading reading = pair_reading(p, scratch, c);
-    const std::int64_t total = ramped(p, i, unified_total(p, scratch, c, reading));
-    ranking.offer(total, 0, p.draw, c.id.slot, i);
-    ranking.held(reading.cost.cached_tokens, total, i);
-    if (receives_kv(policy, c)) {
-      const PairPart part = decode_part(p, scratch, i, reading);
-      const std::int64_t cost = part.rest + late_ns(p, part.ready_ns, part.worth_milli);
-      decodes.offer(cost, mix(p.draw ^ c.id.slot), &c, part);
-    }
-  }
-  if (r.pinned.valid() || p.fail_open) return {};
-  if (decodes.first() == nullptr) return {.split = Split::no_decode};
-  const BestTwo prompts = best_prompts(p, r, scratch);
-  if (prompts.first() == nullptr) return {.split = Split::no_prefill};
-  PairChoice pair = cheapest_pair(p, prompts, decodes);
-  if (pair.prefill == nullptr) return {.split = Split::no_decode};  // one replica is all there is
-  if (policy.disaggregate == Disaggregate::always) return pair;
-  const Candidate& whole = p.pool->candidates[ranking.places[0].candidate];
-  const std::int64_t uncached = p.input_tokens - cost_replica(p, scratch, whole).cached_tokens;
-  if (uncached < policy.pair_min_tokens) pair.split = Split::short_prompt;
-  else if (ranking.places[0].first <= pair.total) pair.split = Split::unified_cheaper;
-  return pair;
 }
 
 }  // namespace warmroute::detail

@@ -61,19 +61,26 @@ struct Ranking {
   }
 };
 
-/// The N lowest of what is offered, ascending.
+/// The N lowest of what is offered, ascending, exact ties drawn as Ranking draws them.
 template <std::size_t N>
 class Lowest {
  public:
   struct Place {
     std::int64_t value = std::numeric_limits<std::int64_t>::max();
+    std::uint64_t tie = ~std::uint64_t{0};
     std::uint32_t candidate = 0;
+    [[nodiscard]] bool before(const Place& other) const noexcept {
+      return value < other.value || (value == other.value && tie < other.tie);
+    }
   };
-  void offer(std::int64_t value, std::uint32_t candidate) noexcept {
-    if (value >= places_[N - 1].value) return;
+  [[nodiscard]] bool takes(std::int64_t value) const noexcept { return value <= places_[N - 1].value; }
+  void offer(std::int64_t value, std::uint64_t draw, std::uint32_t slot, std::uint32_t candidate) noexcept {
+    if (!takes(value)) return;
+    const Place place{value, mix(draw ^ slot), candidate};
+    if (!place.before(places_[N - 1])) return;
     std::size_t at = N - 1;
-    for (; at > 0 && value < places_[at - 1].value; --at) places_[at] = places_[at - 1];
-    places_[at] = {value, candidate};
+    for (; at > 0 && place.before(places_[at - 1]); --at) places_[at] = places_[at - 1];
+    places_[at] = place;
     count_ = std::min(count_ + 1, N);
   }
   [[nodiscard]] std::span<const Place> all() const noexcept { return {places_.data(), count_}; }

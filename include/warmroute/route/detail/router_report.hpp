@@ -56,7 +56,7 @@ inline std::string rank_name(const Candidate& c) {
   return c.spec->dp_rank == 0 ? c.spec->name : c.spec->name + "/" + std::to_string(c.spec->dp_rank);
 }
 
-inline PairExplanation explain_pair(const Prepared& p, const Request& r, const Scratch& scratch) {
+inline PairExplanation explain_pair(const Prepared& p, const Request& r, Scratch& scratch) {
   PairExplanation out;
   Ranking ranking;
   const PairChoice pair = rank_with_pairs(p, r, scratch, ranking);

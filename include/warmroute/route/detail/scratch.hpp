@@ -12,6 +12,7 @@
 #include "warmroute/prefix/index.hpp"
 #include "warmroute/route/detail/cost_line.hpp"
 #include "warmroute/route/detail/inflight_prefixes.hpp"
+#include "warmroute/route/detail/pair_line.hpp"
 
 namespace warmroute::detail {
 
@@ -26,7 +27,9 @@ struct Scratch {
   std::vector<Rates> rates;                    // by kind of hardware: learned, or as declared
   std::vector<std::int64_t> whole_prefill_ns;  // of the whole prompt, by kind of hardware
   std::vector<CostLine> cold;                  // who holds nothing of the prompt, by kind of hardware
-  std::vector<DeeperLines> deeper;             // who holds some of it, by kind of hardware
+  std::vector<DeeperLines<CostLine>> deeper;   // who holds some of it, by kind of hardware
+  std::vector<PairLine> pair_cold;             // likewise, where pairs can be formed
+  std::vector<DeeperLines<PairLine>> pair_deeper;
   std::array<SharedStep, kMaxCheckpoints> shared{};
 };
 
