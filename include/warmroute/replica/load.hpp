@@ -132,7 +132,7 @@ static_assert(sizeof(CacheBook) == 64);
 
 /// Prefill work that is still to do, ns, of `pending` booked for `prompts` prompts. Engines take prompts in turn, so the first of them has been
 /// worked on since the last first token (`since`); how much of it is done is not known until its own: no more than the mean of them is counted.
-/// The division that this takes is made only where that limits: 1,024 replicas 0.5 us a decision.
+/// The division that this takes is made only where that limits: each replica is read for each decision.
 inline std::int64_t still_pending(std::int64_t pending, std::int64_t prompts, std::int64_t since,
                                   std::int64_t now) noexcept {
   const std::int64_t worked = prompts > 0 ? std::max<std::int64_t>(0, now - since) : 0;

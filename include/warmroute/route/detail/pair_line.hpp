@@ -28,7 +28,8 @@ inline PairLine pair_line(const PairWeights& w, const CostRequest& q, const Rate
           .transfer_ns = transfer_ns(w, q.input_tokens, held.cached_tokens)};
 }
 
-/// What they cost at least on one replica; a prompt and its decode there cost more than `prompt` and `decode_there`: the decode waits for that prompt, too.
+/// What they cost at least on one replica. A prompt and its decode there: `prompt` and `decode_there`, which waits for that prompt, too, and leaves out
+/// what is lost to the limit of the time between tokens, since more prefill may lose less of those who decode there when all of it is lost already.
 struct PairLeast {
   std::int64_t prompt = 0, decode = 0, decode_there = 0;
   [[nodiscard]] std::int64_t whole() const noexcept { return prompt + decode_there; }
@@ -36,9 +37,9 @@ struct PairLeast {
 [[gnu::flatten]] inline PairLeast pair_least(const PairLine& line, const PairWeights& w, const CostRequest& q,
                                              const Rates& rates, const CostReplica& r,
                                              const PairReplica& more) noexcept {
-  const std::int64_t decode = decode_terms(w, q, rates, r, more, more.share_milli).total;
+  const DecodeTerms decode = decode_terms(w, q, rates, r, more, more.share_milli);
   return {r.pending_ns + line.prompt_ns + line.stall_ns * std::min(r.requests, kMaxRequests),
-          r.pending_ns + line.transfer_ns + decode, decode};
+          r.pending_ns + line.transfer_ns + decode.total, decode.decode};
 }
 
 }  // namespace warmroute::detail
