@@ -242,13 +242,17 @@ TEST(WarmRestart, RequestsGoOnWhileCachesAreCopiedAndRestored) {
   Router router;
   test::add_three(router);
   std::atomic<bool> stop{false};
+  std::atomic<int> busy{0};
   std::vector<std::thread> threads;
   for (std::uint64_t t = 0; t < 2; ++t) {
     threads.emplace_back([&, t] {
       WarmTraffic traffic(t + 50);
+      test::drive(router, traffic, 10, Nanos{0});
+      ++busy;
       for (Nanos now{0}; !stop.load(); now += milliseconds(1)) test::drive(router, traffic, 10, now);
     });
   }
+  while (busy.load() < 2) std::this_thread::yield();
   for (int round = 0; round < 60; ++round) {
     for (const auto& row : router.replicas()) {
       const auto cache = router.cached(row.id, Nanos{0});

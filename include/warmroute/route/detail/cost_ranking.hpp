@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
-#include <span>
 #include <tuple>
 
 #include "warmroute/route/detail/ranking.hpp"

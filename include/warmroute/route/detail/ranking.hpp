@@ -1,7 +1,6 @@
 /// The best few of the candidates, in order.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstddef>
@@ -14,6 +13,15 @@
 #include "warmroute/types.hpp"
 
 namespace warmroute::detail {
+
+/// Keeps the N best of what comes, best first: the last makes room for a better one.
+template <class Place, std::size_t N>
+void insert_place(std::array<Place, N>& places, std::size_t& count, const Place& place) noexcept {
+  if (count == N && !(place < places[N - 1])) return;
+  std::size_t at = count < N ? count++ : N - 1;
+  for (; at > 0 && place < places[at - 1]; --at) places[at] = places[at - 1];
+  places[at] = place;
+}
 
 /// The best few of the eligible, best first: least (first, second), exact ties drawn; and who holds most of the prompt.
 struct Ranking {
@@ -43,15 +51,7 @@ struct Ranking {
   /// The draw is made only for those who may come in: most candidates end at one comparison.
   void offer(std::int64_t first, std::int64_t second, std::uint64_t draw, std::uint32_t slot,
              std::uint32_t candidate) noexcept {
-    if (first > limit()) return;
-    const Place place{first, second, mix(draw ^ slot), candidate};
-    if (count == places.size() && !(place < places[count - 1])) return;
-    std::size_t at = count < places.size() ? count++ : count - 1;
-    while (at > 0 && place < places[at - 1]) {
-      places[at] = places[at - 1];
-      --at;
-    }
-    places[at] = place;
+    if (first <= limit()) insert_place(places, count, Place{first, second, mix(draw ^ slot), candidate});
   }
   void held(std::int64_t cached, std::int64_t cost, std::uint32_t candidate) noexcept {
     if (cached < most_cached || (cached == most_cached && cost >= holder_cost)) return;
@@ -67,21 +67,13 @@ class Lowest {
  public:
   struct Place {
     std::int64_t value = std::numeric_limits<std::int64_t>::max();
-    std::uint64_t tie = ~std::uint64_t{0};
+    std::uint64_t tie = 0;
     std::uint32_t candidate = 0;
-    [[nodiscard]] bool before(const Place& other) const noexcept {
-      return value < other.value || (value == other.value && tie < other.tie);
-    }
+    friend constexpr auto operator<=>(const Place&, const Place&) noexcept = default;
   };
   [[nodiscard]] bool takes(std::int64_t value) const noexcept { return value <= places_[N - 1].value; }
   void offer(std::int64_t value, std::uint64_t draw, std::uint32_t slot, std::uint32_t candidate) noexcept {
-    if (!takes(value)) return;
-    const Place place{value, mix(draw ^ slot), candidate};
-    if (!place.before(places_[N - 1])) return;
-    std::size_t at = N - 1;
-    for (; at > 0 && place.before(places_[at - 1]); --at) places_[at] = places_[at - 1];
-    places_[at] = place;
-    count_ = std::min(count_ + 1, N);
+    if (takes(value)) insert_place(places_, count_, Place{value, mix(draw ^ slot), candidate});
   }
   [[nodiscard]] std::span<const Place> all() const noexcept { return {places_.data(), count_}; }
   [[nodiscard]] bool full() const noexcept { return count_ == N; }
