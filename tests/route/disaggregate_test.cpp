@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "route/prompts.hpp"
+#include "warmroute/route/detail/pair_line.hpp"
+#include "warmroute/route/detail/prefill_share.hpp"
 #include "warmroute/route/disaggregate.hpp"
 #include "warmroute/route/router.hpp"
 
@@ -468,6 +470,49 @@ TEST(PoolRatioTest, SplitsReplicasByTheBusierPart) {
   EXPECT_EQ(advise_ratio(chatty, rates, milliseconds(20).value, 6).prefill, 2);
   EXPECT_EQ(advise_ratio({}, rates, milliseconds(20).value, 6).prefill, 0);
   EXPECT_EQ(advise_ratio(served, rates, milliseconds(20).value, 1).prefill, 0);
+}
+
+TEST(PairLeast, IsNeverAboveWhatAPairOrOneReplicaCosts) {
+  std::uint64_t state = 1;
+  const auto draw = [&](std::int64_t most) {  // small ones as often as large ones
+    const std::uint64_t n = mix(state++);
+    return static_cast<std::int64_t>(n >> 1 >> n % 50) % (most + 1);
+  };
+  int all_lost = 0;
+  for (int i = 0; i < 50'000; ++i) {
+    Policy policy;
+    policy.interference = static_cast<double>(draw(2'000)) / 1'000;
+    policy.kv_transfer_per_token = Nanos{draw(100'000)};
+    policy.kv_transfer_latency = Nanos{draw(100'000'000)};
+    policy.ttft_limit = Nanos{draw(1) * draw(100'000'000'000)};
+    policy.itl_limit = Nanos{draw(100'000'000)};  // often below any step: all is lost before the prompt comes
+    const PairWeights w = PairWeights::from(policy);
+    const Rates rates{draw(100'000'000), draw(100'000'000), draw(10'000), draw(1'000'000), draw(10'000'000)};
+    const CostRequest q{1 + draw(200'000), draw(kMaxOutput), 1 + draw(100)};
+    const std::int64_t whole_prefill = rates.prefill_ns(q.input_tokens);
+    CostReplica r;
+    r.cached_tokens = draw(1) == 0 ? 0 : draw(q.input_tokens);
+    r.host_tokens = draw(r.cached_tokens);
+    const bool apart = draw(1) == 0;
+    const detail::PairLine line = detail::pair_line(w, q, rates, whole_prefill, r, apart);
+    r.requests = draw(300);
+    r.pending_ns = draw(100'000'000'000);
+    r.context_tokens = draw(10'000'000);
+    if (apart) r.slowness += static_cast<std::int32_t>(draw(3'072));
+    PairReplica more{.share_milli = draw(PrefillShare::kMostMilli), .decoding = draw(r.requests)};
+    more.share_with_milli = more.share_milli + draw(PrefillShare::kMostMilli - more.share_milli);
+    more.prompt_ns = draw(100'000'000'000);
+
+    const PromptTerms prompt = prompt_terms(w, q, rates, whole_prefill, r, more);
+    const DecodeTerms here = decode_terms(w, q, rates, r, more, more.share_with_milli);
+    const DecodeTerms from_elsewhere = decode_terms(w, q, rates, r, more, more.share_milli);
+    const detail::PairLeast least = detail::pair_least(line, w, q, rates, r, more);
+    ASSERT_LE(least.prompt, prompt.total) << i;
+    ASSERT_LE(least.whole(), prompt.total + here.total) << i;
+    ASSERT_LE(least.decode, r.pending_ns + transfer_ns(w, q.input_tokens, r.cached_tokens) + from_elsewhere.total) << i;
+    all_lost += here.crowded < from_elsewhere.crowded ? 1 : 0;
+  }
+  EXPECT_GT(all_lost, 50);  // where more prefill loses less of those who decode there
 }
 
 }  // namespace
