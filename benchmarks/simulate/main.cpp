@@ -47,6 +47,7 @@ ABSL_FLAG(bool, ring, false, "a router that gets a request of another's, by the 
 ABSL_FLAG(double, forward_ms, 0.5, "from one router to another");
 ABSL_FLAG(double, share_ms, 0, "routers tell one another at such intervals what they have in flight; 0: never");
 ABSL_FLAG(bool, share_placements, false, "and at the same intervals, what they have sent where");
+ABSL_FLAG(bool, waiting_tokens, false, "snapshots of engines also say how many prompt tokens are still to be computed");
 ABSL_FLAG(std::string, churn, "",
           "what happens to the fleet: \"60 remove 3, 90 add, 20 flap 1 5, 100 rolling 0-7 10, 30 speed 2 500\"");
 ABSL_FLAG(std::int64_t, seeds, 3, "runs of each: seeds break ties of traces, and draw start times of closed loops");
@@ -157,6 +158,7 @@ Status set_views(Setup& setup) {
     view->event_delay_us = micros(absl::GetFlag(FLAGS_delay_ms) / 1e3);
     view->event_loss_permille = static_cast<std::int64_t>(loss * 1000 + 0.5);
     view->capacity_factor_permille = static_cast<std::int64_t>(absl::GetFlag(FLAGS_capacity_factor) * 1000 + 0.5);
+    view->waiting_tokens = absl::GetFlag(FLAGS_waiting_tokens);
     setup.views.push_back(*view);
   }
   return {};

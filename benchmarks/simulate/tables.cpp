@@ -34,7 +34,7 @@ std::string group_title(const Setup& setup, const Cell& c) {
                    setup.base.share_loads_us == 0 ? ""
                    : setup.base.share_placements  ? ", loads and placements shared"
                                                   : ", loads shared");
-  return title + ", view " + std::string(c.view.name);
+  return title + ", view " + std::string(c.view.name) + (c.view.waiting_tokens ? " and waiting tokens" : "");
 }
 
 // Fleets whose replicas are not all alike are named behind the rule.

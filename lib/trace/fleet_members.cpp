@@ -43,7 +43,9 @@ void Fleet::tell_loads(RoutingRule& rule, std::int64_t now_us) {
   for (std::uint32_t r = 0; r < replicas_; ++r) {
     if (standing_[r] == Standing::absent) continue;
     const ReplicaModel& model = state_.models[r];
-    rule.load_seen(r, model.running(), model.waiting(), model.kv_usage(), now_us);
+    EngineLoad load{model.running(), model.waiting(), model.kv_usage()};
+    if (config_.view.waiting_tokens) load.waiting_tokens = std::max<std::int64_t>(0, state_.now(r).pending_tokens);
+    rule.load_seen(r, load, now_us);
   }
 }
 

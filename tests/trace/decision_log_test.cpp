@@ -124,11 +124,14 @@ class RecordedRule final : public RoutingRule {
     const EngineHash name{block + 1};
     static_cast<void>(recorder_->blocks_removed(ids_[replica], Tier::device, {&name, 1}, at(now_us)));
   }
-  void load_seen(std::uint32_t replica, std::int64_t running, std::int64_t waiting, double kv_usage,
-                 std::int64_t now_us) override {
-    static_cast<void>(recorder_->signal(ids_[replica], Signal::running, static_cast<double>(running), at(now_us)));
-    static_cast<void>(recorder_->signal(ids_[replica], Signal::waiting, static_cast<double>(waiting), at(now_us)));
-    static_cast<void>(recorder_->signal(ids_[replica], Signal::kv_usage, kv_usage, at(now_us)));
+  void load_seen(std::uint32_t replica, const EngineLoad& load, std::int64_t now_us) override {
+    const auto tell = [&](Signal kind, double value) {
+      static_cast<void>(recorder_->signal(ids_[replica], kind, value, at(now_us)));
+    };
+    tell(Signal::running, static_cast<double>(load.running));
+    tell(Signal::waiting, static_cast<double>(load.waiting));
+    tell(Signal::kv_usage, load.kv_usage);
+    if (load.waiting_tokens) tell(Signal::waiting_tokens, static_cast<double>(*load.waiting_tokens));
   }
   void joined(std::uint32_t replica, std::int64_t now_us) override {
     ReplicaSpec spec;

@@ -46,8 +46,9 @@ enum class Signal : std::uint8_t {
   block_count = 4,     ///< KV blocks in all
   prefix_queries = 5,  ///< counter: tokens (or blocks) looked up in its prefix cache
   prefix_hits = 6,     ///< counter: of those, found
+  waiting_tokens = 7,  ///< prompt tokens still to compute: uncached ones of its queue, and what is left of those in its batch
 };
-inline constexpr std::size_t kSignalCount = 7;
+inline constexpr std::size_t kSignalCount = 8;
 
 /// One signal's last value and when it was taken.
 struct SignalReading {
@@ -146,16 +147,19 @@ inline std::int64_t still_pending(std::int64_t pending, std::int64_t prompts, st
 /// threads: any. Own dispatches since an engine's snapshot are always in here.
 struct alignas(64) LoadBook {
   static constexpr std::int32_t kAsItsKind = 1'024;
+  static constexpr std::int32_t kUntold = -1;
 
-  std::atomic<std::int64_t> requests{0};        ///< in flight
+  std::atomic<std::int32_t> requests{0};        ///< in flight
+  std::atomic<std::int32_t> decoding{0};        ///< of those, with first token out
   std::atomic<std::int64_t> pending_tokens{0};  ///< uncached input tokens whose first token has not come
   std::atomic<std::int64_t> pending_ns{0};      ///< the same as prefill time at the replica's rates
   std::atomic<std::int64_t> context_tokens{0};  ///< input tokens of the requests in flight
-  std::atomic<std::int32_t> decoding{0};        ///< in flight with first token out
   std::atomic<std::int32_t> slowness{
       kAsItsKind};  ///< learned, against replicas of equal rates; 2 * kAsItsKind: half as quick
   std::atomic<std::int32_t> foreign_requests{0};  ///< what the engine reported beyond this router's own, at signal time
   std::atomic<std::int32_t> foreign_waiting{0};   ///< of those, in its queue
+  std::atomic<std::int32_t> foreign_tokens{
+      kUntold};  ///< prompt tokens that it reported beyond this router's own; kUntold where it reports none
   std::atomic<std::int64_t> signals_at{0};        ///< ns; 0 = never
   std::atomic<std::int64_t> prefill_since{
       0};  ///< ns; when a prompt's turn came last: at a first token, or when one came to nobody before it
@@ -165,6 +169,12 @@ struct alignas(64) LoadBook {
     constexpr auto relaxed = std::memory_order_relaxed;
     const std::int64_t prompts = requests.load(relaxed) - decoding.load(relaxed);
     return still_pending(pending_ns.load(relaxed), prompts, prefill_since.load(relaxed), now);
+  }
+  /// returns: of pending_tokens, the same part as pending_at is of pending_ns.
+  [[nodiscard]] std::int64_t pending_tokens_at(std::int64_t now) const noexcept {
+    const auto whole = static_cast<double>(std::max<std::int64_t>(1, pending_ns.load(std::memory_order_relaxed)));
+    const auto tokens = static_cast<double>(pending_tokens.load(std::memory_order_relaxed));
+    return static_cast<std::int64_t>(tokens * std::min(1.0, static_cast<double>(pending_at(now)) / whole));
   }
 };
 static_assert(sizeof(LoadBook) == 64);
@@ -178,6 +188,7 @@ struct LoadReading {
   std::int64_t decoding = 0;
   std::int64_t foreign_requests = 0;
   std::int64_t foreign_waiting = 0;
+  std::int64_t foreign_tokens = LoadBook::kUntold;
   Nanos signals_at{0};
 };
 
@@ -185,7 +196,7 @@ inline LoadReading read(const LoadBook& book) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
   return {book.requests.load(relaxed),        book.pending_tokens.load(relaxed),   book.pending_ns.load(relaxed),
           book.context_tokens.load(relaxed),  book.decoding.load(relaxed),         book.foreign_requests.load(relaxed),
-          book.foreign_waiting.load(relaxed), Nanos{book.signals_at.load(relaxed)}};
+          book.foreign_waiting.load(relaxed), book.foreign_tokens.load(relaxed),   Nanos{book.signals_at.load(relaxed)}};
 }
 
 }  // namespace warmroute

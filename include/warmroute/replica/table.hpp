@@ -86,6 +86,7 @@ class ReplicaTable {
     cache_books_[slot].clear();
     books_[slot].foreign_requests.store(0, std::memory_order_relaxed);
     books_[slot].foreign_waiting.store(0, std::memory_order_relaxed);
+    books_[slot].foreign_tokens.store(LoadBook::kUntold, std::memory_order_relaxed);
     books_[slot].signals_at.store(0, std::memory_order_relaxed);
     books_[slot].slowness.store(LoadBook::kAsItsKind, std::memory_order_relaxed);
     const ReplicaId id{slot, s.generation};
@@ -146,9 +147,10 @@ class ReplicaTable {
     });
   }
 
-  /// Takes a reading of the engine. Requests beyond this router's own are booked as foreign load until the next reading.
+  /// Takes a reading of the engine. Requests and prompt tokens beyond this router's own are booked as foreign load until the next reading;
+  /// how many prompt tokens there were is forgotten when later counts come for longer than `max_age` without it.
   /// errors: stale, invalid_argument (not finite, negative). threads: as add. cost: no snapshot is made.
-  Status signal(ReplicaId id, Signal kind, double value, Nanos now) {
+  Status signal(ReplicaId id, Signal kind, double value, Nanos now, Nanos max_age = seconds(10)) {
     if (!std::isfinite(value) || value < 0) {
       return Error{Code::invalid_argument, "an engine signal must be finite and not negative", kNoOffset};
     }
@@ -156,7 +158,8 @@ class ReplicaTable {
     if (view_.latest().find(id) == nullptr) return gone(id);
     Slot& s = slots_[id.slot];
     s.signals[static_cast<std::size_t>(kind)] = {value, now, true};
-    if (kind == Signal::running || kind == Signal::waiting) book_foreign(id.slot, now);
+    if (kind == Signal::running || kind == Signal::waiting) book_foreign(id.slot, now, max_age);
+    if (kind == Signal::waiting_tokens) book_foreign_tokens(id.slot, now);
     if (kind == Signal::kv_usage) {
       cache_books_[id.slot].kv_permille.store(static_cast<std::int32_t>(std::min(value, 1.0) * 1'000),
                                               std::memory_order_relaxed);
@@ -234,19 +237,29 @@ class ReplicaTable {
     ++next->version;
     view_.publish(std::move(next));
   }
+  [[nodiscard]] std::int64_t told(std::uint32_t slot, Signal kind, double most) const noexcept {
+    return static_cast<std::int64_t>(std::min(slots_[slot].signals[static_cast<std::size_t>(kind)].value, most));
+  }
   // What the engine counts beyond this router's own requests: other routers' work, or direct traffic.
-  void book_foreign(std::uint32_t slot, Nanos now) noexcept {
-    const auto& signals = slots_[slot].signals;
-    const auto count = [&](Signal kind) {  // no engine holds a million requests; beyond that it is a broken page
-      return static_cast<std::int64_t>(std::min(signals[static_cast<std::size_t>(kind)].value, 1e6));
-    };
-    const std::int64_t running = count(Signal::running);
-    const std::int64_t waiting = count(Signal::waiting);
+  void book_foreign(std::uint32_t slot, Nanos now, Nanos max_age) noexcept {
+    constexpr double kMost = 1e6;  // no engine holds a million requests; beyond that it is a broken page
+    const std::int64_t running = told(slot, Signal::running, kMost);
+    const std::int64_t waiting = told(slot, Signal::waiting, kMost);
     LoadBook& book = books_[slot];
     const std::int64_t own = book.requests.load(std::memory_order_relaxed);
     const std::int64_t foreign = std::max<std::int64_t>(0, running + waiting - own);
     book.foreign_requests.store(static_cast<std::int32_t>(foreign), std::memory_order_relaxed);
     book.foreign_waiting.store(static_cast<std::int32_t>(std::min(foreign, waiting)), std::memory_order_relaxed);
+    const SignalReading& tokens = slots_[slot].signals[static_cast<std::size_t>(Signal::waiting_tokens)];
+    if (!tokens.known || now - tokens.at > max_age)
+      book.foreign_tokens.store(LoadBook::kUntold, std::memory_order_relaxed);
+    book.signals_at.store(now.value, std::memory_order_relaxed);
+  }
+  // Of the prompt tokens that it has to compute, those that are not of this router's requests.
+  void book_foreign_tokens(std::uint32_t slot, Nanos now) noexcept {
+    LoadBook& book = books_[slot];
+    const std::int64_t foreign = told(slot, Signal::waiting_tokens, 1e9) - book.pending_tokens_at(now.value);
+    book.foreign_tokens.store(static_cast<std::int32_t>(std::max<std::int64_t>(0, foreign)), std::memory_order_relaxed);
     book.signals_at.store(now.value, std::memory_order_relaxed);
   }
 

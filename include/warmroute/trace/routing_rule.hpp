@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -81,6 +82,14 @@ struct RuleSetting {
   }
 };
 
+/// What an engine says of itself.
+struct EngineLoad {
+  std::int64_t running = 0;
+  std::int64_t waiting = 0;
+  double kv_usage = 0;
+  std::optional<std::int64_t> waiting_tokens{};  ///< prompt tokens still to compute, where engines tell them
+};
+
 class RoutingRule {
  public:
   virtual ~RoutingRule() = default;
@@ -112,8 +121,7 @@ class RoutingRule {
   virtual void block_stored(std::uint32_t /*replica*/, std::uint64_t /*block*/, std::uint64_t /*parent*/,
                             std::int64_t /*depth*/, std::int64_t /*now_us*/) {}
   virtual void block_removed(std::uint32_t /*replica*/, std::uint64_t /*block*/, std::int64_t /*now_us*/) {}
-  virtual void load_seen(std::uint32_t /*replica*/, std::int64_t /*running*/, std::int64_t /*waiting*/,
-                         double /*kv_usage*/, std::int64_t /*now_us*/) {}
+  virtual void load_seen(std::uint32_t /*replica*/, const EngineLoad& /*load*/, std::int64_t /*now_us*/) {}
 
   // What routers tell one another of what they have in flight; rules without books have nothing to tell.
   virtual void loads(std::vector<PeerLoad>& out, std::int64_t /*now_us*/) const { out.clear(); }

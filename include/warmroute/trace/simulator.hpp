@@ -45,6 +45,7 @@ struct View {
   std::int64_t event_delay_us = 50'000;          ///< D
   std::int64_t event_loss_permille = 0;          ///< p: share of commits and evictions that never arrive
   std::int64_t capacity_factor_permille = 1000;  ///< own_routing: believed capacity / true one
+  bool waiting_tokens = false;  ///< snapshots of engines also say how many prompt tokens are still to be computed
 };
 /// perfect, perfect-nopred, stale, stale-pred, stale-fix, own-events, own-approx, stale-approx, fix-approx.
 [[nodiscard]] std::vector<View> views();

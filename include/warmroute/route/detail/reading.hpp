@@ -13,7 +13,8 @@
 namespace warmroute::detail {
 
 /// What candidates have to do. Told: by everything that is known: this router's books, what peers told, and of the requests that its engine
-/// counted those that are nobody's who tells. These look like this router's: as long, and with as much to prefill where they still wait.
+/// counted those that are nobody's who tells. These look like this router's: as long, and with as much to prefill where they still wait and the
+/// engine does not say how many tokens they have to compute.
 /// Otherwise by this router's own books alone, which is all there is where nobody told of others' requests.
 /// cost: one cache line, two where peers tell. What is the same for all is read once.
 template <bool Told>
@@ -24,7 +25,9 @@ class LoadReader {
         now_(p.now.value),
         fresh_from_(std::max<std::int64_t>(1, p.now.value - p.topology->policy.signals_max_age.value)),
         mean_input_tokens_(p.mean_input_tokens),
-        mean_prefill_ns_(p.mean_prefill_ns) {}
+        mean_prefill_ns_(p.mean_prefill_ns),
+        rates_(p.rates),
+        apart_(p.apart) {}
 
   [[gnu::always_inline]] ReplicaLoad of(const Candidate& c) const noexcept {
     constexpr auto relaxed = std::memory_order_relaxed;
@@ -32,39 +35,54 @@ class LoadReader {
     ReplicaLoad out{book.requests.load(relaxed), book.pending_ns.load(relaxed), book.context_tokens.load(relaxed)};
     std::int64_t prompts = out.requests - book.decoding.load(relaxed);
     std::int64_t since = book.prefill_since.load(relaxed);
-    std::int64_t foreign = 0, waiting = 0;
+    std::int64_t foreign = 0, waiting_ns = 0;
     if constexpr (Told) {
+      std::int64_t waiting = 0, tokens = LoadBook::kUntold;
       if (book.signals_at.load(relaxed) >= fresh_from_) {
         foreign = book.foreign_requests.load(relaxed);
         waiting = std::min<std::int64_t>(book.foreign_waiting.load(relaxed), kMaxRequests);
+        tokens = book.foreign_tokens.load(relaxed);
       }
+      if (tokens > 0) waiting_ns = work_ns(tokens, c.hardware, book);
       if (peers_ != nullptr) {
         // What peers account for of the requests that the engine counted beyond this router's own is not counted twice.
         const PeerBook& peers = peers_[c.id.slot];
         const std::int64_t theirs = peers.requests.load(relaxed), their_prompts = peers.prompts.load(relaxed);
         foreign = std::max<std::int64_t>(0, foreign - theirs);
         waiting = std::min(foreign, std::max<std::int64_t>(0, waiting - their_prompts));
+        const std::int64_t their_ns = peers.pending_ns.load(relaxed);
+        waiting_ns = std::max<std::int64_t>(0, waiting_ns - their_ns);
         out.requests += theirs;
-        out.pending_ns += peers.pending_ns.load(relaxed);
+        out.pending_ns += their_ns;
         out.context_tokens += peers.context_tokens.load(relaxed);
         // The engine takes all routers' prompts in turn: it has worked on the first of them since anyone's last first token.
         prompts = std::max<std::int64_t>(0, prompts) + their_prompts;
         since = std::max(since, peers.turn_at.load(relaxed));
       }
+      if (tokens < 0 && waiting > 0)
+        waiting_ns = waiting * mean_prefill_ns_ + mean_prefill_ns_ / 2;  // those before them are half done
     }
-    out.pending_ns = still_pending(out.pending_ns, prompts, since, now_);
+    out.pending_ns = still_pending(out.pending_ns, prompts, since, now_) + waiting_ns;
     if (foreign > 0) {
       out.requests += foreign;
       out.context_tokens += foreign * mean_input_tokens_;
-      if (waiting > 0)
-        out.pending_ns += waiting * mean_prefill_ns_ + mean_prefill_ns_ / 2;  // those before them are half done
     }
     return out;
   }
 
  private:
+  // What is not cached is the end of a prompt: there each token attends to nearly all of it.
+  [[nodiscard]] std::int64_t work_ns(std::int64_t tokens, std::uint32_t hardware, const LoadBook& book) const noexcept {
+    const Rates& rates = rates_[hardware];
+    const std::int64_t each_ns = (rates.token_ps + rates.pair_ps * mean_input_tokens_) / 1'000;
+    const std::int64_t ns = std::min(std::min(tokens, Rates::kMaxTokens) * each_ns, Rates::kMaxNs);
+    return apart_ ? slowed(ns, book.slowness.load(std::memory_order_relaxed)) : ns;
+  }
+
   const PeerBook* peers_;
   std::int64_t now_, fresh_from_, mean_input_tokens_, mean_prefill_ns_;
+  const Rates* rates_;
+  bool apart_;
 };
 
 /// By the last look-up; no more than can be a hit.

@@ -241,8 +241,12 @@ inline Status RouterCore::clear_cache(ReplicaId id, Nanos now) {
 
 inline Status RouterCore::signal(ReplicaId id, Signal kind, double value, Nanos now) {
   now = clamp(now);
-  if (auto taken = table_.signal(id, kind, value, now); !taken) return taken;
-  const bool load = kind == Signal::running || kind == Signal::waiting;
+  const Nanos max_age = [&] {
+    const auto guard = domain_.pin();
+    return topology_.read(guard).policy.signals_max_age;
+  }();
+  if (auto taken = table_.signal(id, kind, value, now, max_age); !taken) return taken;
+  const bool load = kind == Signal::running || kind == Signal::waiting || kind == Signal::waiting_tokens;
   if (load && !loads_reported_.load(std::memory_order_relaxed)) loads_reported_.store(true, std::memory_order_relaxed);
   if (kind != Signal::block_tokens && kind != Signal::block_count) return {};
   const std::lock_guard lock(control_);

@@ -48,6 +48,7 @@ struct Prepared {
   const PeerBook* peers = nullptr;  // by slot; null: no other router has told of anything in flight
   bool told = false;                // engines or other routers have ever told of requests that are not this router's
   std::int64_t mean_input_tokens = 0, mean_prefill_ns = 0;  // of this router's requests: others' are taken for such
+  const Rates* rates = nullptr;                             // by kind of hardware: learned, or as declared
   bool apart = false;                                       // some replica is slower or quicker than its kind
   bool fail_open = false;                                   // nobody is up and policy says to try all the same
 
@@ -244,6 +245,7 @@ inline Verdict prepare(Prepared& p, const Topology& topology, const Request& r, 
     scratch.rates[k] = topology.policy.learn_rates ? pool->learners[k]->rates() : pool->hardware[k];
     scratch.whole_prefill_ns[k] = scratch.rates[k].prefill_ns(p.input_tokens);
   }
+  p.rates = scratch.rates.data();
   p.session = session_key(r.session, r.tenant, pool->name);
   p.session_replica = sessions.find(p.session, now, topology.policy.session_ttl);
   const std::uint64_t content = p.path.empty() ? static_cast<std::uint64_t>(p.input_tokens) : to_u64(p.path.back());
