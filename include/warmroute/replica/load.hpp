@@ -46,7 +46,8 @@ enum class Signal : std::uint8_t {
   block_count = 4,     ///< KV blocks in all
   prefix_queries = 5,  ///< counter: tokens (or blocks) looked up in its prefix cache
   prefix_hits = 6,     ///< counter: of those, found
-  waiting_tokens = 7,  ///< prompt tokens still to compute: uncached ones of its queue, and what is left of those in its batch
+  waiting_tokens =
+      7,  ///< prompt tokens still to compute: uncached ones of its queue, and what is left of those in its batch
 };
 inline constexpr std::size_t kSignalCount = 8;
 
@@ -160,7 +161,7 @@ struct alignas(64) LoadBook {
   std::atomic<std::int32_t> foreign_waiting{0};   ///< of those, in its queue
   std::atomic<std::int32_t> foreign_tokens{
       kUntold};  ///< prompt tokens that it reported beyond this router's own; kUntold where it reports none
-  std::atomic<std::int64_t> signals_at{0};        ///< ns; 0 = never
+  std::atomic<std::int64_t> signals_at{0};  ///< ns; 0 = never
   std::atomic<std::int64_t> prefill_since{
       0};  ///< ns; when a prompt's turn came last: at a first token, or when one came to nobody before it
 
@@ -194,9 +195,9 @@ struct LoadReading {
 
 inline LoadReading read(const LoadBook& book) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
-  return {book.requests.load(relaxed),        book.pending_tokens.load(relaxed),   book.pending_ns.load(relaxed),
-          book.context_tokens.load(relaxed),  book.decoding.load(relaxed),         book.foreign_requests.load(relaxed),
-          book.foreign_waiting.load(relaxed), book.foreign_tokens.load(relaxed),   Nanos{book.signals_at.load(relaxed)}};
+  return {book.requests.load(relaxed),        book.pending_tokens.load(relaxed), book.pending_ns.load(relaxed),
+          book.context_tokens.load(relaxed),  book.decoding.load(relaxed),       book.foreign_requests.load(relaxed),
+          book.foreign_waiting.load(relaxed), book.foreign_tokens.load(relaxed), Nanos{book.signals_at.load(relaxed)}};
 }
 
 }  // namespace warmroute

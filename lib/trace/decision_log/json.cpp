@@ -106,7 +106,7 @@ const char* tier_label(Tier tier) noexcept {
 }
 
 const char* signal_label(Signal signal) noexcept {
-  constexpr const char* kNames[] = {"running",     "waiting",        "kv_usage",   "block_tokens",
+  constexpr const char* kNames[] = {"running",     "waiting",        "kv_usage",    "block_tokens",
                                     "block_count", "prefix_queries", "prefix_hits", "waiting_tokens"};
   const auto i = static_cast<std::size_t>(signal);
   return i < kSignalCount ? kNames[i] : "unknown";

@@ -158,8 +158,10 @@ inline Verdict find_eligible(Prepared& p, const Request& r, Scratch& scratch) {
 }
 
 /// Several routers that tell one another nothing still agree on a prompt's home: the ring's, for the prompt down to just behind the deepest
-/// fork on its way. What others sent there is likely held there, half as likely at its successor. Shares: spec of the formula in
-/// benchmarks/README.md ("Several routers"); with R routers a share of 1 - 1/R of the traffic was sent by others.
+/// fork on its way. What others sent there is likely held there, less likely at its successor (kSuccessorOf8). Shares: benchmarks/README.md
+/// ("Several routers"); with R routers a share of 1 - 1/R of the traffic was sent by others.
+inline constexpr std::int64_t kHomeMilli = 900;
+inline constexpr std::int64_t kSuccessorOf8 = 3;  // of a home's likelihood
 inline void prepare_prior(Prepared& p, std::uint32_t known) noexcept {
   const Policy& policy = p.topology->policy;
   if (policy.routers <= 1 || policy.algorithm != Algorithm::cost || p.path.empty() || p.pool->ring == nullptr) return;
@@ -170,7 +172,7 @@ inline void prepare_prior(Prepared& p, std::uint32_t known) noexcept {
   const std::size_t depth = std::min(std::max(least, fork + 1), p.path.size());
   const std::uint64_t key = mix(XXH3_64bits(p.path.data(), depth * sizeof(BlockHash)));
   static_cast<void>(p.pool->ring->successors(key, p.homes));
-  p.prior_milli = 700 - 700 / policy.routers;
+  p.prior_milli = kHomeMilli - kHomeMilli / policy.routers;
   p.known_blocks = known;
 }
 
