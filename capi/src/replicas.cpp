@@ -4,6 +4,7 @@
 
 #include "policy.hpp"
 #include "router.hpp"
+#include "warmroute/ring/hash_ring.hpp"
 #include "warmroute/route/cache_export.hpp"
 
 using namespace warmroute;        // NOLINT(google-build-using-namespace)

@@ -152,6 +152,36 @@ TEST_F(ReplicaTableTest, BooksOnlyWhatTheEngineReportsBeyondItsOwnRequests) {
   EXPECT_EQ(read(book).foreign_requests, 0);  // never negative: own books run ahead of the engine's report
 }
 
+TEST_F(ReplicaTableTest, BooksPromptTokensBeyondWhatItsOwnPromptsStillHaveToDo) {
+  const ReplicaId a = *table.add({.name = "a"});
+  LoadBook& book = table.book(a.slot);
+  EXPECT_EQ(read(book).foreign_tokens, LoadBook::kUntold);
+  ASSERT_TRUE(table.signal(a, Signal::waiting, 2, milliseconds(1)));
+  EXPECT_EQ(read(book).foreign_tokens, LoadBook::kUntold) << "counts do not say it";
+  book.requests.store(1);
+  book.pending_tokens.store(10'000);
+  book.pending_ns.store(milliseconds(1'000).value);
+  book.prefill_since.store(milliseconds(1'000).value);
+  const Nanos now = milliseconds(1'250);  // a quarter of it is done
+  ASSERT_TRUE(table.signal(a, Signal::waiting_tokens, 9'000, now));
+  EXPECT_EQ(read(book).foreign_tokens, 1'500);
+  EXPECT_EQ(read(book).signals_at, now);
+  ASSERT_TRUE(table.signal(a, Signal::waiting_tokens, 5'000, now));
+  EXPECT_EQ(read(book).foreign_tokens, 0);  // never negative: own books run ahead of the engine's report
+  ASSERT_TRUE(table.signal(a, Signal::waiting_tokens, 1e300, now));
+  EXPECT_EQ(read(book).foreign_tokens, 1'000'000'000 - 7'500);
+}
+
+TEST_F(ReplicaTableTest, ForgetsPromptTokensThatLaterCountsComeWithout) {
+  const ReplicaId a = *table.add({.name = "a"});
+  const LoadBook& book = table.book(a.slot);
+  ASSERT_TRUE(table.signal(a, Signal::waiting_tokens, 700, seconds(10)));
+  ASSERT_TRUE(table.signal(a, Signal::running, 1, seconds(12), seconds(2)));
+  EXPECT_EQ(read(book).foreign_tokens, 700);
+  ASSERT_TRUE(table.signal(a, Signal::running, 1, seconds(12) + Nanos{1}, seconds(2)));
+  EXPECT_EQ(read(book).foreign_tokens, LoadBook::kUntold);
+}
+
 TEST_F(ReplicaTableTest, EditsInPlaceButNeverTheIdentity) {
   const ReplicaId a = *table.add({.name = "a"});
   EXPECT_TRUE(table.edit(a, [](ReplicaSpec& s) { s.weight = 2; }));

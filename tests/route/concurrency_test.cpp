@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "warmroute/route/baselines.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute {
@@ -62,6 +63,7 @@ TEST(RouterConcurrency, ComesBackToZeroAfterRoutingFinishingAndTopologyChangesAt
       const ReplicaRow& row = rows[i % rows.size()];
       (void)router.set_health(row.id, static_cast<Health>(i % 3), "flap", now());
       (void)router.signal(row.id, Signal::waiting, static_cast<double>(i % 9), now());
+      if (i % 2 == 0) (void)router.signal(row.id, Signal::waiting_tokens, static_cast<double>(i % 7'000), now());
       if (i % 11 == 0) (void)router.clear_cache(row.id, now());
       if (id) {
         EXPECT_TRUE(router.remove_replica(*id, now()));

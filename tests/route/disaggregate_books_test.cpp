@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "route/naive_books.hpp"
+#include "warmroute/route/baselines.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute::disaggregate_books_test {

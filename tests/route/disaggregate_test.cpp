@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "route/prompts.hpp"
+#include "warmroute/route/baselines.hpp"
 #include "warmroute/route/detail/pair_line.hpp"
 #include "warmroute/route/detail/prefill_share.hpp"
 #include "warmroute/route/disaggregate.hpp"

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "warmroute/route/detail/prediction.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute {

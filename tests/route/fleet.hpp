@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "warmroute/prefix/block_hash.hpp"
+#include "warmroute/route/baselines.hpp"
 #include "warmroute/route/router.hpp"
 #include "warmroute/trace/replica_model.hpp"
 

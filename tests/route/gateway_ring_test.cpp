@@ -1,4 +1,5 @@
 #include "warmroute/route/gateway_ring.hpp"
+#include "warmroute/route/baselines.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "warmroute/route/baselines.hpp"
+#include "warmroute/route/detail/learned_rates.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute {

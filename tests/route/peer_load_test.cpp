@@ -151,6 +151,16 @@ TEST_F(Peers, EnginesCountsThenTellOfTheRestAlone) {
   router_->finish(own.ticket, {}, now);
 }
 
+TEST_F(Peers, OfPromptTokensThatAnEngineTellsTheirsAreNotCountedTwice) {
+  ASSERT_TRUE(router_->signal(id(0), Signal::waiting_tokens, 50'000, now));
+  const Nanos told = peek_at(*router_, 0, tokens_).expected_wait;
+  EXPECT_GT(told, milliseconds(1'000));
+  tell(3, busy("r0", 400));
+  EXPECT_EQ(peek_at(*router_, 0, tokens_).expected_wait, told) << "a part of them is the peer's";
+  tell(3, busy("r0", 60'000));
+  EXPECT_EQ(peek_at(*router_, 0, tokens_).expected_wait, seconds(60)) << "its prompts came since";
+}
+
 TEST_F(Peers, ARouterSeesWhatAnotherOneSeesOfItself) {
   const auto other = make(2);
   for (std::uint32_t i = 0; i < 6; ++i) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "warmroute/route/detail/prediction.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute {

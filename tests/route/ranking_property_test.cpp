@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "warmroute/route/baselines.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute {
@@ -122,6 +123,9 @@ TEST_P(RankingProperty, NobodyLeftOutWouldHaveBeenCheaper) {
     if (draw(4) != 0) continue;  // what the engine knows of other routers' work
     ASSERT_TRUE(router.signal(id, Signal::running, static_cast<double>(draw(40)), now));
     ASSERT_TRUE(router.signal(id, Signal::waiting, static_cast<double>(draw(10)), now));
+    if (draw(2) == 0) {
+      ASSERT_TRUE(router.signal(id, Signal::waiting_tokens, static_cast<double>(draw(60'000)), now));
+    }
     if (!told || draw(4) != 0) continue;  // and what these say of it themselves
     std::vector<PeerLoad> loads;
     for (int i = 0; i < 48; i += 1 + static_cast<int>(draw(3))) {
@@ -200,6 +204,9 @@ TEST_P(RankingProperty, NoPairLeftOutWouldHaveBeenCheaper) {
     const ReplicaId id = replicas[draw(replicas.size())];
     ASSERT_TRUE(router.signal(id, Signal::running, static_cast<double>(draw(40)), now));
     ASSERT_TRUE(router.signal(id, Signal::waiting, static_cast<double>(draw(10)), now));
+    if (draw(2) == 0) {
+      ASSERT_TRUE(router.signal(id, Signal::waiting_tokens, static_cast<double>(draw(60'000)), now));
+    }
   }
   EXPECT_GT(pairs, 0u);
 }

@@ -1,4 +1,6 @@
 #include "warmroute/route/router.hpp"
+#include "warmroute/prefix/block_hash.hpp"
+#include "warmroute/route/baselines.hpp"
 
 #include <gtest/gtest.h>
 
@@ -609,6 +611,7 @@ TEST_F(RouterTest, SurvivesAbsurdNumbers) {
   EXPECT_EQ(router.add_replica(huge, now).code(), Code::invalid_argument);
   EXPECT_TRUE(router.signal(a, Signal::running, 1e300, now));
   EXPECT_TRUE(router.signal(a, Signal::waiting, 9e18, now));
+  EXPECT_TRUE(router.signal(a, Signal::waiting_tokens, 1e300, now));
   for (int i = 0; i < 8; ++i) EXPECT_NE(router.peek(tokens(prompt), now).replica, a);
   const Decision d = router.route(tokens(prompt), Nanos{kLeast});
   EXPECT_TRUE(router.first_token(d.ticket, Nanos{kMost}));
@@ -689,6 +692,35 @@ TEST_F(RouterTest, SeesOtherRoutersLoadInTheEnginesSignalsUntilTheyAreOld) {
   for (int i = 0; i < 8; ++i)
     EXPECT_EQ(router.peek(tokens(ids(1'000u * static_cast<unsigned>(i + 10), 320)), now).replica, b);
   EXPECT_EQ(router.signal(a, Signal::waiting, -1, now).code(), Code::invalid_argument);
+}
+
+TEST_F(RouterTest, PricesPromptTokensThatEnginesTellByTheirRatesInPlaceOfPromptsThatWait) {
+  Policy p;
+  p.learn_rates = false;
+  ASSERT_TRUE(router.set_policy(p));
+  ReplicaSpec slow{.name = "slow"};
+  slow.rates = Rates{10'000'000, 80'000'000, 0, 0, 0};
+  ReplicaSpec quick{.name = "quick"};
+  quick.rates = Rates{10'000'000, 40'000'000, 0, 0, 0};
+  const ReplicaId a = *router.add_replica(slow, now), b = *router.add_replica(quick, now);
+  const auto wait_at = [&](ReplicaId id) {
+    Request r = tokens(prompt);
+    r.pinned = id;
+    return router.peek(r, now).expected_wait;
+  };
+  tick();
+  ASSERT_TRUE(router.signal(a, Signal::waiting, 1, now));
+  ASSERT_TRUE(router.signal(a, Signal::waiting_tokens, 50'000, now));
+  ASSERT_TRUE(router.signal(b, Signal::waiting, 30, now));
+  ASSERT_TRUE(router.signal(b, Signal::waiting_tokens, 1'000, now));
+  EXPECT_EQ(wait_at(a), milliseconds(4'500));  // 50,000 x 80 us, and an eighth for the decodes beside
+  EXPECT_EQ(wait_at(b), milliseconds(45));
+  EXPECT_EQ(router.peek(tokens(prompt), now).replica, b);
+  EXPECT_EQ(load(a).foreign_tokens, 50'000);
+  ASSERT_TRUE(router.signal(a, Signal::waiting_tokens, 0, tick()));
+  EXPECT_EQ(wait_at(a), Nanos{0}) << "what waits has nothing left to compute";
+  now += seconds(3);
+  EXPECT_EQ(wait_at(b), Nanos{0}) << "too old to count";
 }
 
 TEST_F(RouterTest, ClampsAClockThatGoesBackwards) {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "warmroute/prefix/detail/slot_cache.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute {

@@ -10,6 +10,7 @@
 
 #include "route/warm_traffic.hpp"
 #include "warmroute/prefix/residency.hpp"
+#include "warmroute/route/baselines.hpp"
 
 namespace warmroute {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "warmroute/prefix/block_hash.hpp"
+#include "warmroute/route/baselines.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute::test {

@@ -12,6 +12,7 @@
 
 #include "support/scratch.hpp"
 #include "trace/decision_log/keyed.hpp"
+#include "warmroute/prefix/block_hash.hpp"
 #include "warmroute/route/models.hpp"
 #include "warmroute/route/policy_json.hpp"
 #include "warmroute/trace/decision_recorder.hpp"

@@ -34,6 +34,14 @@ constexpr std::string_view outcome_name(Outcome o) noexcept {
   return i < names.size() ? names[i] : "unknown";
 }
 
+namespace detail {
+// Failures after which a prompt without a first token is in no cache. A client that went away says nothing either way.
+inline bool never_computed(Outcome outcome) noexcept {
+  return outcome == Outcome::connect_error || outcome == Outcome::backpressure || outcome == Outcome::client_error ||
+         outcome == Outcome::replica_error;
+}
+}  // namespace detail
+
 /// Upper bounds of the TTFT histograms, in milliseconds; one more bucket holds what is above.
 inline constexpr std::array<std::int64_t, 14> kTtftBucketsMs{5,     10,    25,    50,    100,    250,    500,
                                                              1'000, 2'000, 4'000, 8'000, 16'000, 32'000, 64'000};

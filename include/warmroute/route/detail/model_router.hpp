@@ -13,6 +13,7 @@
 
 #include "warmroute/detail/xxh3.hpp"
 #include "warmroute/route/affinity.hpp"
+#include "warmroute/route/baselines.hpp"
 #include "warmroute/route/detail/quota.hpp"
 #include "warmroute/route/models.hpp"
 

@@ -22,12 +22,6 @@
 
 namespace warmroute::detail {
 
-// Failures after which a prompt without a first token is in no cache. A client that went away says nothing either way.
-inline bool never_computed(Outcome outcome) noexcept {
-  return outcome == Outcome::connect_error || outcome == Outcome::backpressure || outcome == Outcome::client_error ||
-         outcome == Outcome::replica_error;
-}
-
 // Counts come from other machines' answers: one absurd number must not spoil the sums. No request has 10^9 tokens.
 inline UsageCounts within_reason(UsageCounts usage) noexcept {
   for (std::int64_t* count : {&usage.input_tokens, &usage.cached_tokens, &usage.output_tokens}) {
