@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "warmroute/ring/hash_ring.hpp"
+#include "warmroute/route/baselines.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace {

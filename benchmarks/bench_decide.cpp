@@ -10,6 +10,7 @@
 
 #include "warmroute/ingest/request_body.hpp"
 #include "warmroute/prefix/block_hash.hpp"
+#include "warmroute/route/baselines.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "call_times.hpp"
+#include "warmroute/route/baselines.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace {

@@ -13,6 +13,7 @@
 #include "call_times.hpp"
 #include "kv_payloads.hpp"
 #include "warmroute/ingest/kv_source.hpp"
+#include "warmroute/route/baselines.hpp"
 #include "warmroute/route/router.hpp"
 
 namespace warmroute {
