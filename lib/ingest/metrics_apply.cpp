@@ -91,6 +91,7 @@ AppliedReading apply_engine_reading(Router& router, const EngineReading& reading
         {Signal::block_count, as_signal(rank.block_count)},
         {Signal::prefix_queries, as_signal(rank.prefix_queries)},
         {Signal::prefix_hits, as_signal(rank.prefix_hits)},
+        {Signal::waiting_tokens, as_signal(rank.waiting_tokens)},
     }};
     for (const auto& [signal, value] : signals) {
       if (!value) continue;

@@ -207,6 +207,7 @@ void Resolver::fill(const Chosen& chosen, std::span<const Series> series, Engine
   const auto at = [&chosen](EngineField field) { return chosen[index_of(field)]; };
   rank.waiting = count(at(EngineField::waiting));
   rank.running = count(at(EngineField::running));
+  rank.waiting_tokens = count(at(EngineField::waiting_tokens));
   rank.kv_usage = ratio(at(EngineField::kv_usage));
   rank.prefix_hit_rate = ratio(at(EngineField::prefix_hit_rate));
   rank.block_tokens = count(at(EngineField::block_tokens));

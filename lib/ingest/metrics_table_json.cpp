@@ -17,7 +17,7 @@ using simdjson::dom::element;
 constexpr std::size_t kMaxBytes = 256 * 1024;
 constexpr std::array<std::string_view, kEngineFieldCount> kFieldNames{
     "waiting",      "running",     "kv_usage",     "prefix_hits",  "prefix_queries", "prefix_misses", "prefix_hit_rate",
-    "block_tokens", "block_count", "lora_running", "lora_waiting", "lora_max",       "ttft"};
+    "block_tokens", "block_count", "lora_running", "lora_waiting", "lora_max",       "ttft",          "waiting_tokens"};
 constexpr std::array<std::string_view, 3> kCombineNames{"max", "sum", "newest"};
 constexpr std::array<std::string_view, 3> kUnitNames{"unknown", "tokens", "blocks"};
 
@@ -98,7 +98,7 @@ constexpr Member<Row> kRowMembers[]{
     enum_member<&Row::field, kFieldNames>(
         "field",
         "one of waiting, running, kv_usage, prefix_hits, prefix_queries, prefix_misses, prefix_hit_rate, block_tokens, "
-        "block_count, lora_running, lora_waiting, lora_max, ttft"),
+        "block_count, lora_running, lora_waiting, lora_max, ttft, waiting_tokens"),
     text_member<Row, &Row::name>("name"),
     {"where", "an object of strings", read_where, write_where},
     text_member<Row, &Row::value_label>("value_label"),

@@ -31,6 +31,7 @@ Row split(Row row, std::string label, std::string total) {
   return row;
 }
 
+// vLLM does not tell the tokens that wait (its pull request 38025 would: approximate_uncached_tokens_waiting); a caller's table may.
 EngineMetricsTable vllm() {
   constexpr auto kTokens = PrefixUnit::tokens;
   constexpr auto kNewest =
@@ -58,6 +59,8 @@ EngineMetricsTable vllm() {
           }};
 }
 
+// Its /metrics (with --enable-metrics), and its /v1/loads?include=core&format=prometheus (since June 2026, without that option), which names
+// what waits otherwise, and tells how many tokens of it are uncached.
 EngineMetricsTable sglang() {
   constexpr auto kTokens = PrefixUnit::tokens;
   return {
@@ -68,7 +71,9 @@ EngineMetricsTable sglang() {
       {
           // With priority scheduling gauges come once per priority; "" is their total.
           split(gauge(Field::waiting, "num_queue_reqs"), "priority", ""),
+          gauge(Field::waiting, "num_waiting_reqs"),
           split(gauge(Field::running, "num_running_reqs"), "priority", ""),
+          gauge(Field::waiting_tokens, "num_waiting_uncached_tokens"),
           gauge(Field::kv_usage, "token_usage"),
           // By source of the hit: device, host, storage; or one series "total". Counters have no total over priorities.
           split(counter(Field::prefix_hits, "cached_tokens_total", 0, kTokens), "cache_source", "total"),

@@ -28,7 +28,7 @@ std::size_t check(const EngineRank& rank) {
   require(rank.prefix_hits.has_value() == (rank.prefix_unit != PrefixUnit::unknown));
   require(!rank.dp_rank || *rank.dp_rank <= 65'535);
   for (const auto& count : {rank.waiting, rank.running, rank.prefix_hits, rank.prefix_queries, rank.block_tokens,
-                            rank.block_count, rank.lora_max}) {
+                            rank.block_count, rank.lora_max, rank.waiting_tokens}) {
     require(!count || *count >= 0);
   }
   for (const auto& ratio : {rank.kv_usage, rank.prefix_hit_rate}) require(!ratio || (*ratio >= 0 && *ratio <= 1));

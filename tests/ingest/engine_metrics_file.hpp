@@ -66,6 +66,7 @@ inline std::string described(const EngineRank& rank) {
   member("rank", rank.dp_rank);
   member("waiting", rank.waiting);
   member("running", rank.running);
+  member("waiting tokens", rank.waiting_tokens);
   member("usage", rank.kv_usage);
   member("hits", rank.prefix_hits);
   member("queries", rank.prefix_queries);

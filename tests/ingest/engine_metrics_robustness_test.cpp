@@ -13,7 +13,7 @@ namespace {
 // Touches every byte that a reading shows. returns: empty, or what is wrong with it.
 std::string wrong_with(const EngineRank& rank) {
   for (const auto& count : {rank.waiting, rank.running, rank.prefix_hits, rank.prefix_queries, rank.block_tokens,
-                            rank.block_count, rank.lora_max}) {
+                            rank.block_count, rank.lora_max, rank.waiting_tokens}) {
     if (count && *count < 0) return "a negative count";
   }
   for (const auto& ratio : {rank.kv_usage, rank.prefix_hit_rate}) {

@@ -50,6 +50,17 @@ TEST(EngineMetrics, ReadsTensorRtBlocksWhereThereAreNoTokenCounters) {
   EXPECT_EQ(read.only().prefix_hit_rate, 0.75);
 }
 
+TEST(EngineMetrics, PrefersTheQueueOfSglangsMetricsToThatOfItsLoads) {
+  const Read read("sglang_num_waiting_reqs 2\nsglang:num_queue_reqs 3\nsglang_num_waiting_uncached_tokens 900\n");
+  ASSERT_TRUE(read.result.ok());
+  EXPECT_EQ(read.only().waiting, 3);
+  EXPECT_EQ(read.only().waiting_tokens, 900);
+  const Read other("sglang_num_waiting_reqs 2\nsglang_num_waiting_uncached_tokens NaN\n");
+  ASSERT_TRUE(other.result.ok());
+  EXPECT_EQ(other.only().waiting, 2);
+  EXPECT_FALSE(other.only().waiting_tokens.has_value());
+}
+
 TEST(EngineMetrics, TakesARateThatIsOffForUnknown) {
   const Read read(
       "vllm:gpu_prefix_cache_hit_rate{model_name=\"m\"} -1.0\nvllm:gpu_cache_usage_perc{model_name=\"m\"} 0.5\n"
@@ -265,11 +276,13 @@ TEST(EngineMetrics, ReadsByAUsersTable) {
   table.rows.push_back({.field = EngineField::waiting, .name = "load", .where = {{"kind", "queue"}}});
   table.rows.push_back({.field = EngineField::running, .name = "load", .where = {{"kind", "batch"}}});
   table.rows.push_back({.field = EngineField::block_tokens, .name = "info", .value_label = "page"});
+  table.rows.push_back({.field = EngineField::waiting_tokens, .name = "uncached"});
   EngineMetricsParser parser;
   ASSERT_TRUE(parser.set_table(table).ok());
   const auto read = parser.parse(
       "my_load{kind=\"queue\",replica=\"3\"} 5\nmy_load{kind=\"batch\",replica=\"3\"} 6\n"
-      "my_load{kind=\"other\",replica=\"4\"} 7\nmy_info{page=\"64\",replica=\"3\"} 1\n");
+      "my_load{kind=\"other\",replica=\"4\"} 7\nmy_info{page=\"64\",replica=\"3\"} 1\nmy_uncached{replica=\"3\"} "
+      "800\n");
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->engine, "mine");
   ASSERT_EQ(read->ranks.size(), 1u);
@@ -277,6 +290,7 @@ TEST(EngineMetrics, ReadsByAUsersTable) {
   EXPECT_EQ(read->ranks[0].waiting, 5);
   EXPECT_EQ(read->ranks[0].running, 6);
   EXPECT_EQ(read->ranks[0].block_tokens, 64);
+  EXPECT_EQ(read->ranks[0].waiting_tokens, 800);
 
   table.engine = "vllm";  // in the place of the built-in one
   ASSERT_TRUE(parser.set_table(table).ok());
@@ -432,12 +446,26 @@ TEST_F(EngineReadingApplied, GivesEachRankToItsReplica) {
   for (std::uint32_t rank = 0; rank < 4; ++rank) replicas.push_back({add(rank), rank, {}});
   const Read read(test::page_of("vllm-033-dp4"));
   const AppliedReading applied = apply_engine_reading(router_, *read, replicas, Nanos{50});
-  EXPECT_EQ(applied.signals, 4 * kSignalCount);
+  EXPECT_EQ(applied.signals, 4 * (kSignalCount - 1));  // all but the tokens that wait
   EXPECT_EQ(applied.refused, 0u);
   EXPECT_EQ(applied.unmatched_ranks, 0u);
   EXPECT_EQ(load(replicas[1].id).foreign_requests, 39);  // 32 run, 7 wait
   EXPECT_EQ(load(replicas[1].id).signals_at, Nanos{50});
   EXPECT_EQ(load(replicas[2].id).foreign_requests, 0);
+}
+
+TEST_F(EngineReadingApplied, TellsTheTokensThatWaitWhereThePageDoes) {
+  std::vector<RankReplica> replicas;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) replicas.push_back({add(rank), rank, {}});
+  EXPECT_EQ(apply_engine_reading(router_, *Read(test::page_of("sglang-0523-dp2")), replicas, Nanos{50}).unmatched_ranks,
+            0u);
+  EXPECT_EQ(load(replicas[0].id).foreign_tokens, LoadBook::kUntold);
+  EXPECT_EQ(apply_engine_reading(router_, *Read(test::page_of("sglang-v1-loads-dp2")), replicas, Nanos{60}).signals,
+            8u);
+  EXPECT_EQ(load(replicas[0].id).foreign_tokens, 18'304);
+  EXPECT_EQ(load(replicas[0].id).foreign_requests, 17);
+  EXPECT_EQ(load(replicas[1].id).foreign_tokens, 512);
+  EXPECT_EQ(load(replicas[1].id).foreign_waiting, 0);
 }
 
 TEST_F(EngineReadingApplied, SendsNothingThatIsUnknown) {
@@ -462,7 +490,7 @@ TEST_F(EngineReadingApplied, GivesAPageWithoutRankToItsOnlyReplica) {
 TEST_F(EngineReadingApplied, TakesAReplicaWithoutRankForTheOnlyOne) {
   const std::vector<RankReplica> any{{add(0), std::nullopt, {}}};
   EXPECT_EQ(apply_engine_reading(router_, *Read(test::page_of("vllm-033-external-lb-rank5")), any, Nanos{9}).signals,
-            kSignalCount);
+            kSignalCount - 1);
   EXPECT_EQ(apply_engine_reading(router_, *Read(test::page_of("vllm-033-dp4")), any, Nanos{9}).unmatched_ranks, 4u);
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -140,6 +141,38 @@ TEST(MetricsPoller, SendsAProperRequestAndKeepsItsConnection) {
   EXPECT_EQ(request.substr(0, request.find("\r\n")), "GET /some/metrics?x=1 HTTP/1.1");
   EXPECT_NE(request.find("\r\nHost: 127.0.0.1:" + std::to_string(server.port()) + "\r\n"), std::string::npos);
   EXPECT_EQ(request.find("Connection: close"), std::string::npos);
+}
+
+TEST(MetricsPoller, ReadsAPageOfMetricsAndOneOfLoadsForOneReplica) {
+  Router router;
+  const ReplicaId id = replica(router, "a");
+  std::mutex mutex;
+  std::set<std::string> lines;
+  PageServer server([&](PageServer::Call& call) {
+    const std::string line = call.request.substr(0, call.request.find("\r\n"));
+    {
+      const std::lock_guard lock(mutex);
+      lines.insert(line);
+    }
+    const bool loads = line.find("/v1/loads") != std::string::npos;
+    call.write(with_length(loads ? "# TYPE sglang_num_running_reqs gauge\nsglang_num_running_reqs{dp_rank=\"0\"} 3\n"
+                                   "sglang_num_waiting_reqs{dp_rank=\"0\"} 2\n"
+                                   "sglang_num_waiting_uncached_tokens{dp_rank=\"0\"} 700\n"
+                                 : "sglang:token_usage{dp_rank=\"0\"} 0.5\n"));
+  });
+  MetricsPoller poller = started(MetricsPoller::start(router, quick()));
+  ASSERT_TRUE(poller.add({.url = server.url(), .name = "a", .replicas = {{id}}}));
+  ASSERT_TRUE(poller.add(
+      {.url = server.url() + "/v1/loads?include=core&format=prometheus", .name = "a loads", .replicas = {{id}}}));
+  EXPECT_TRUE(soon([&] { return statistics_of(router, id).load.foreign_tokens == 700; }));
+  EXPECT_EQ(statistics_of(router, id).load.foreign_requests, 5);
+  EXPECT_TRUE(soon([&] { return poller.status("a")->signals >= 1; }));
+  EXPECT_EQ(poller.status("a loads")->engine, "sglang");
+  EXPECT_EQ(poller.status("a loads")->failures, 0u);
+  EXPECT_EQ(poller.status("a")->failures, 0u);
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(lines,
+            (std::set<std::string>{"GET /metrics HTTP/1.1", "GET /v1/loads?include=core&format=prometheus HTTP/1.1"}));
 }
 
 TEST(MetricsPoller, OpensAConnectionPerScrapeWhenToldTo) {

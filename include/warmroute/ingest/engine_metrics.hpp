@@ -40,8 +40,9 @@ enum class EngineField : std::uint8_t {
   lora_waiting = 10,    ///< the same
   lora_max = 11,        ///< how many at once
   ttft = 12,            ///< histogram, seconds
+  waiting_tokens = 13,  ///< gauge, prompt tokens still to compute
 };
-inline constexpr std::size_t kEngineFieldCount = 13;
+inline constexpr std::size_t kEngineFieldCount = 14;
 
 /// How several series of one metric and rank become one value.
 enum class SeriesCombine : std::uint8_t {
@@ -105,6 +106,7 @@ struct EngineRank {
   std::string_view model;                ///< empty: no label
   std::optional<std::int64_t> waiting;
   std::optional<std::int64_t> running;
+  std::optional<std::int64_t> waiting_tokens;  ///< prompt tokens still to compute: uncached ones of queue and batch
   std::optional<double> kv_usage;
   std::optional<std::int64_t> prefix_hits;     ///< known together with the queries
   std::optional<std::int64_t> prefix_queries;  ///< hits and misses
