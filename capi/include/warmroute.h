@@ -551,7 +551,8 @@ enum {
   WR_SIGNAL_BLOCK_TOKENS = 3,   /* tokens per KV block */
   WR_SIGNAL_BLOCK_COUNT = 4,    /* KV blocks in all */
   WR_SIGNAL_PREFIX_QUERIES = 5, /* counter */
-  WR_SIGNAL_PREFIX_HITS = 6     /* counter */
+  WR_SIGNAL_PREFIX_HITS = 6,    /* counter */
+  WR_SIGNAL_WAITING_TOKENS = 7  /* prompt tokens still to compute: uncached ones of its queue, and what is left of those in its batch. since: 0.2.0 */
 };
 /** errors: stale, invalid_argument (not finite, negative), out_of_range (signal). threads: any. since: 0.1.0 */
 WR_API wr_status wr_router_signal(wr_router* router, wr_replica_id replica, uint32_t signal, double value, int64_t now_ns,
@@ -851,11 +852,12 @@ typedef struct wr_metrics_rank {
   int64_t lora_max;
   int64_t ttft_count; /* counter: first tokens */
   double ttft_sum_s;
-  uint64_t reserved[8];
+  int64_t waiting_tokens; /* prompt tokens still to compute: uncached ones of queue and batch. since: 0.2.0 */
+  uint64_t reserved[7];
 } wr_metrics_rank;
 #define WR_METRICS_RANK_INIT                                                                                               \
   {sizeof(wr_metrics_rank), WR_PREFIX_UNIT_UNKNOWN, WR_UNKNOWN, WR_STR_INIT, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, \
-   WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, {0, 0, 0, 0, 0, 0, 0, 0}}
+   WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, WR_UNKNOWN, {0, 0, 0, 0, 0, 0, 0}}
 
 /** Whose signals a rank's are. */
 typedef struct wr_metrics_target {
@@ -1440,9 +1442,10 @@ typedef struct wr_replica_statistics {
   uint32_t role;        /* WR_ROLE_... since: 0.2.0 */
   uint32_t reserved0;
   int64_t held_tokens; /* of its KV cache, by prompts in flight; what several of them share counts once. since: 0.2.0 */
+  int64_t foreign_tokens; /* prompt tokens still to compute that its engine told beyond this router's; WR_UNKNOWN: it does not tell. since: 0.2.0 */
 } wr_replica_statistics;
 #define WR_REPLICA_STATISTICS_INIT \
-  {sizeof(wr_replica_statistics), WR_HEALTH_UP, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(wr_replica_statistics), WR_HEALTH_UP, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 typedef struct wr_pool_statistics {
   uint32_t struct_size;

@@ -36,6 +36,7 @@ wr_metrics_rank rank_of(const EngineRank& r) noexcept {
   out.model = str(r.model);
   out.waiting = count_of(r.waiting);
   out.running = count_of(r.running);
+  out.waiting_tokens = count_of(r.waiting_tokens);
   out.kv_usage = number_of(r.kv_usage);
   out.prefix_hits = count_of(r.prefix_hits);
   out.prefix_queries = count_of(r.prefix_queries);

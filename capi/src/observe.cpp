@@ -60,6 +60,7 @@ wr_replica_statistics statistics_of(const ReplicaStatistics& r) noexcept {
   out.decoding = r.load.decoding;
   out.foreign_requests = r.load.foreign_requests;
   out.foreign_waiting = r.load.foreign_waiting;
+  out.foreign_tokens = r.load.foreign_tokens;
   out.signals_at_ns = r.load.signals_at.value;
   out.believed_blocks = r.believed_blocks;
   out.capacity_blocks = r.capacity_blocks;

@@ -339,7 +339,8 @@ AT(wr_metrics_rank, block_count, 88);
 AT(wr_metrics_rank, lora_max, 96);
 AT(wr_metrics_rank, ttft_count, 104);
 AT(wr_metrics_rank, ttft_sum_s, 112);
-AT(wr_metrics_rank, reserved, 120);
+AT(wr_metrics_rank, waiting_tokens, 120);
+AT(wr_metrics_rank, reserved, 128);
 
 SIZE(wr_metrics_target, 56);
 AT(wr_metrics_target, struct_size, 0);
@@ -556,7 +557,7 @@ AT(wr_statistics, event_orphans, 680);
 AT(wr_statistics, event_gaps, 688);
 AT(wr_statistics, reserved, 696);
 
-SIZE(wr_replica_statistics, 176);
+SIZE(wr_replica_statistics, 184);
 AT(wr_replica_statistics, struct_size, 0);
 AT(wr_replica_statistics, health, 4);
 AT(wr_replica_statistics, dp_rank, 8);
@@ -583,6 +584,7 @@ AT(wr_replica_statistics, prefill_share, 152);
 AT(wr_replica_statistics, role, 160);
 AT(wr_replica_statistics, reserved0, 164);
 AT(wr_replica_statistics, held_tokens, 168);
+AT(wr_replica_statistics, foreign_tokens, 176);
 
 SIZE(wr_pool_statistics, 88);
 AT(wr_pool_statistics, struct_size, 0);
@@ -661,6 +663,7 @@ NUMBER(WR_SIGNAL_BLOCK_TOKENS, 3);
 NUMBER(WR_SIGNAL_BLOCK_COUNT, 4);
 NUMBER(WR_SIGNAL_PREFIX_QUERIES, 5);
 NUMBER(WR_SIGNAL_PREFIX_HITS, 6);
+NUMBER(WR_SIGNAL_WAITING_TOKENS, 7);
 NUMBER(WR_KV_SUBSCRIBER, 0);
 NUMBER(WR_KV_DEALER, 1);
 NUMBER(WR_KV_REQ, 2);

@@ -69,6 +69,7 @@ TEST(APageSaysWhatItKnowsOfEachRank) {
   CHECK_EQ(rank.prefix_hits, 600);
   CHECK_EQ(rank.prefix_unit, WR_PREFIX_UNIT_TOKENS);
   CHECK(rank.prefix_hit_rate == WR_UNKNOWN);
+  CHECK_EQ(rank.waiting_tokens, WR_UNKNOWN); /* vLLM does not tell */
   CHECK_EQ(rank.block_tokens, 32);
   CHECK_EQ(rank.block_count, 1000);
   CHECK_EQ(rank.lora_max, WR_UNKNOWN);
@@ -92,6 +93,11 @@ TEST(APageSaysWhatItKnowsOfEachRank) {
   CHECK_EQ(rank.dp_rank, WR_UNKNOWN);
   CHECK_EQ(rank.model.size, 0);
   CHECK_EQ(rank.waiting, 3);
+  (void)read_page(metrics,
+                  "sglang_num_waiting_reqs{dp_rank=\"0\"} 4\nsglang_num_waiting_uncached_tokens{dp_rank=\"0\"} 900\n");
+  CHECK_OK(wr_metrics_read_rank(metrics, 0, &rank, NULL));
+  CHECK_EQ(rank.waiting, 4);
+  CHECK_EQ(rank.waiting_tokens, 900);
   wr_metrics_free(metrics);
 }
 
@@ -133,6 +139,7 @@ TEST(WhatAPageSaysBecomesTheSignalsOfItsReplicas) {
   CHECK_OK(wr_router_replica_statistics(router, ids[0], &statistics, NULL));
   CHECK_EQ(statistics.foreign_requests, 7);
   CHECK_EQ(statistics.foreign_waiting, 2);
+  CHECK_EQ(statistics.foreign_tokens, WR_UNKNOWN);
   CHECK_EQ(statistics.signals_at_ns, kSecond);
   CHECK_OK(wr_router_replica_statistics(router, ids[1], &statistics, NULL));
   CHECK_EQ(statistics.foreign_requests, 7);

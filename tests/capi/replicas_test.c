@@ -356,14 +356,14 @@ TEST(SignalsAreChecked) {
   double zero = 0;
   uint32_t s;
   wr_replica_statistics statistics;
-  for (s = WR_SIGNAL_RUNNING; s <= WR_SIGNAL_PREFIX_HITS; ++s) {
+  for (s = WR_SIGNAL_RUNNING; s <= WR_SIGNAL_WAITING_TOKENS; ++s) {
     CHECK_OK(wr_router_signal(router, id, s, 0, 1, NULL));
     CHECK_OK(wr_router_signal(router, id, s, 1e300, 1, NULL));
     CHECK_STATUS(wr_router_signal(router, id, s, -1, 1, NULL), WR_STATUS_INVALID_ARGUMENT);
     CHECK_STATUS(wr_router_signal(router, id, s, zero / zero, 1, NULL), WR_STATUS_INVALID_ARGUMENT);
     CHECK_STATUS(wr_router_signal(router, id, s, 1 / zero, 1, NULL), WR_STATUS_INVALID_ARGUMENT);
   }
-  CHECK_STATUS(wr_router_signal(router, id, 7, 1, 1, NULL), WR_STATUS_OUT_OF_RANGE);
+  CHECK_STATUS(wr_router_signal(router, id, 8, 1, 1, NULL), WR_STATUS_OUT_OF_RANGE);
   CHECK_STATUS(wr_router_signal(router, id, 256, 1, 1, NULL), WR_STATUS_OUT_OF_RANGE);
   CHECK_OK(wr_router_signal(router, id, WR_SIGNAL_RUNNING, 5, kSecond, NULL));
   CHECK_OK(wr_router_signal(router, id, WR_SIGNAL_WAITING, 2, kSecond, NULL));
@@ -372,6 +372,9 @@ TEST(SignalsAreChecked) {
   CHECK_EQ(statistics.foreign_requests, 7);
   CHECK_EQ(statistics.foreign_waiting, 2);
   CHECK_EQ(statistics.signals_at_ns, kSecond);
+  CHECK_OK(wr_router_signal(router, id, WR_SIGNAL_WAITING_TOKENS, 4096, kSecond, NULL));
+  CHECK_OK(wr_router_replica_statistics(router, id, &statistics, NULL));
+  CHECK_EQ(statistics.foreign_tokens, 4096);
   wr_router_free(router);
 }
 

@@ -96,7 +96,8 @@ SAME(WR_SIGNAL_BLOCK_TOKENS, Signal::block_tokens);
 SAME(WR_SIGNAL_BLOCK_COUNT, Signal::block_count);
 SAME(WR_SIGNAL_PREFIX_QUERIES, Signal::prefix_queries);
 SAME(WR_SIGNAL_PREFIX_HITS, Signal::prefix_hits);
-SAME(WR_SIGNAL_PREFIX_HITS + 1, kSignalCount);
+SAME(WR_SIGNAL_WAITING_TOKENS, Signal::waiting_tokens);
+SAME(WR_SIGNAL_WAITING_TOKENS + 1, kSignalCount);
 SAME(WR_CACHE_KEY_BYTES, CacheExportKey::extent);
 
 SAME(WR_KV_SUBSCRIBER, KvSocket::subscriber);
