@@ -179,12 +179,20 @@ EngineGauges Engine::gauges() const {
   gauges.block_tokens = model_.block_tokens();
   gauges.blocks = model_.capacity_blocks();
   gauges.preemptions = model_.preemptions();
+  gauges.waiting_tokens = model_.uncached_prefill_tokens();
+  gauges.held_tokens = model_.tokens_in_flight();
+  gauges.max_running = options_.service.max_running;
   return gauges;
 }
 
 std::string Engine::metrics_text() {
   run_until_now();
   return metrics_.text(options_.metrics_names, options_.model, gauges());
+}
+
+std::string Engine::loads_text(bool as_page, std::int64_t unix_seconds) {
+  run_until_now();
+  return metrics_.loads(as_page, unix_seconds, gauges());
 }
 
 }  // namespace warmroute::examples

@@ -95,6 +95,8 @@ class Engine : private trace::ReplicaSink {
 
   /// returns: the metrics page, in the names that the options say.
   [[nodiscard]] std::string metrics_text();
+  /// returns: as EngineMetrics::loads.
+  [[nodiscard]] std::string loads_text(bool as_page, std::int64_t unix_seconds);
 
  private:
   [[nodiscard]] std::int64_t now_us() const;

@@ -39,7 +39,8 @@ ABSL_FLAG(double, events_drop, 0.0, "share of batches of KV events that get lost
 ABSL_FLAG(double, events_reorder, 0.0, "share of batches of KV events that are sent behind the next one");
 ABSL_FLAG(double, events_restart, 0.0,
           "begin anew every so many seconds, as a new process would: cache and requests lost, numbers from 0");
-ABSL_FLAG(std::string, metrics_names, "vllm", "whose names /metrics has: vllm, sglang, trtllm, tgi, llamacpp");
+ABSL_FLAG(std::string, metrics_names, "vllm",
+          "whose names /metrics has: vllm, sglang (and its /v1/loads), trtllm, tgi, llamacpp");
 ABSL_FLAG(std::string, usage_form, "vllm",
           "whose spelling OpenAI-shaped usage has: vllm, openai, sglang, deepseek, mistral, moonshot, llamacpp; "
           "Responses, Anthropic, Gemini and Bedrock have their own, by the path");

@@ -1,5 +1,6 @@
 #include "engine/metrics.hpp"
 
+#include <array>
 #include <cstdio>
 #include <iterator>
 #include <utility>
@@ -123,6 +124,23 @@ std::string sglang_page(const EngineMetrics& m, std::string_view model, const En
   return page.take() + process.take();
 }
 
+/// What /v1/loads says of the only rank.
+struct Load {
+  std::string_view name;
+  std::string value;
+};
+std::array<Load, 9> loads_of(const EngineMetrics& m, const EngineGauges& g) {
+  return {{{"num_running_reqs", std::to_string(g.running)},
+           {"num_waiting_reqs", std::to_string(g.waiting)},
+           {"num_waiting_uncached_tokens", std::to_string(g.waiting_tokens)},
+           {"num_used_tokens", std::to_string(used_tokens(g))},
+           {"num_total_tokens", std::to_string(g.held_tokens)},
+           {"max_total_num_tokens", std::to_string(g.blocks * g.block_tokens)},
+           {"max_running_requests", std::to_string(g.max_running)},
+           {"token_usage", number(g.kv_usage)},
+           {"cache_hit_rate", number(m.hit_rate())}}};
+}
+
 std::string trtllm_page(const EngineMetrics& m, std::string_view model, const EngineGauges& g) {
   Page page("trtllm_", "engine_type=\"trtllm\",model_name=" + json_quoted(model));
   const std::int64_t used = used_tokens(g) / g.block_tokens;
@@ -204,6 +222,22 @@ std::string EngineMetrics::text(MetricsNames names, std::string_view model, cons
     case MetricsNames::vllm: break;
   }
   return vllm_page(*this, model, gauges);
+}
+
+std::string EngineMetrics::loads(bool as_page, std::int64_t unix_seconds, const EngineGauges& gauges) const {
+  std::string out;
+  for (const Load& load : loads_of(*this, gauges)) {
+    if (as_page) {
+      const std::string name = "sglang_" + std::string(load.name);
+      out.append("# TYPE ").append(name).append(" gauge\n");
+      append_sample(out, name, "dp_rank=\"0\"", load.value);
+    } else {
+      out.append(",\"").append(load.name).append("\":").append(load.value);
+    }
+  }
+  if (as_page) return out;
+  return "{\"timestamp\":" + std::to_string(unix_seconds) +
+         ",\"version\":\"warmroute-engine\",\"loads\":[{\"dp_rank\":0" + out + "}]}";
 }
 
 }  // namespace warmroute::examples

@@ -45,6 +45,9 @@ struct EngineGauges {
   std::int64_t block_tokens = 0;
   std::int64_t blocks = 0;
   std::int64_t preemptions = 0;
+  std::int64_t waiting_tokens = 0;  ///< prompt tokens still to compute, what is cached of the queue's left out
+  std::int64_t held_tokens = 0;     ///< of the requests inside
+  std::int64_t max_running = 0;
 };
 
 struct EngineMetrics {
@@ -61,6 +64,8 @@ struct EngineMetrics {
 
   [[nodiscard]] double hit_rate() const noexcept;  ///< 0 before the first look
   [[nodiscard]] std::string text(MetricsNames names, std::string_view model, const EngineGauges& gauges) const;
+  /// returns: what SGLang answers to /v1/loads?include=core, as JSON or as a page of Prometheus text.
+  [[nodiscard]] std::string loads(bool as_page, std::int64_t unix_seconds, const EngineGauges& gauges) const;
 };
 
 }  // namespace warmroute::examples

@@ -180,6 +180,12 @@ Awaitable<bool> Server::serve_request(tcp::socket& socket, const HttpRequest& re
     co_return co_await send(socket, request, http::status::ok, std::move(page),
                             "text/plain; version=0.0.4; charset=utf-8");
   }
+  if (is_get && path == "/v1/loads" && engine_.options().metrics_names == MetricsNames::sglang) {
+    const bool as_page = target.find("format=prometheus", path.size()) != std::string::npos;
+    std::string answer = engine_.loads_text(as_page, unix_seconds());
+    co_return co_await send(socket, request, http::status::ok, std::move(answer),
+                            as_page ? "text/plain; version=0.0.4; charset=utf-8" : "application/json");
+  }
   if (is_post && path == "/reset_prefix_cache") {
     const bool is_clear = engine_.clear_cache();
     const auto status = is_clear ? http::status::ok : http::status::conflict;

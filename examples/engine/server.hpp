@@ -1,5 +1,5 @@
 /// The HTTP front of the simulated engine: the endpoints of OpenAI, Anthropic, Gemini and Bedrock (forms.hpp), vLLM's /tokenize,
-/// /health and /metrics.
+/// /health and /metrics; with SGLang's names its /v1/loads, too.
 /// Threads: all on the io_context's one thread; a connection is a coroutine. A client that goes away frees its work at
 /// once.
 #pragma once

@@ -430,6 +430,14 @@ double ReplicaModel::kv_usage() const noexcept {
 std::int64_t ReplicaModel::waiting() const noexcept { return static_cast<std::int64_t>(state_->queue.size()); }
 std::int64_t ReplicaModel::running() const noexcept { return static_cast<std::int64_t>(state_->running.size()); }
 std::int64_t ReplicaModel::pending_prefill_tokens() const noexcept { return state_->pending_prefill; }
+std::int64_t ReplicaModel::uncached_prefill_tokens() const {
+  std::int64_t out = state_->pending_prefill;
+  for (const Request* request : state_->queue) {
+    const std::int64_t cached = match_blocks(request->blocks, request->target) * block_tokens();
+    out -= std::max<std::int64_t>(0, cached - request->computed);
+  }
+  return out;
+}
 std::int64_t ReplicaModel::pending_prefill_ps() const noexcept {
   const HardwareProfile& hw = state_->config.hardware;
   return hw.per_token_ps * state_->pending_prefill + hw.per_pair_ps * state_->pending_pairs;

@@ -283,6 +283,58 @@ TEST_P(EnginePages, SayInTheNamesOfARealEngineHowThisOneIs) {
   EXPECT_TRUE(rank.ttft->sum.has_value());
 }
 
+TEST(Engine, TellsItsLoadsAsSglangDoes) {
+  EngineOptions options = test_options(200);
+  options.metrics_names = MetricsNames::sglang;
+  options.service.max_running = 1;
+  RunningEngine engine{options};
+  BlockingClient client{engine.port()};
+  const std::string known(400, 'x');
+  (void)client.post("/v1/chat/completions", chat(known, R"(,"max_tokens":2)"));
+  std::vector<std::unique_ptr<BlockingClient>> busy;
+  const auto ask = [&](const std::string& prompt) {
+    busy.push_back(std::make_unique<BlockingClient>(engine.port()));
+    busy.back()->send(http::verb::post, "/v1/chat/completions", chat(prompt, R"(,"max_tokens":14000,"stream":true)"));
+  };
+  ask(std::string(400, 'y'));
+  const auto running = [&] { return engine.between_steps([](Engine& e) { return e.gauges().running; }); };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (running() == 0 && std::chrono::steady_clock::now() < deadline) {}
+  ask(known);
+  ask(std::string(800, 'z'));
+  // Its own prompt is computed; of the 102 tokens that are known 96 are cached, of the 202 others none.
+  const std::string target = "/v1/loads?include=core&format=prometheus";
+  std::string page;
+  EngineMetricsParser parser;
+  for (bool there = false; !there && std::chrono::steady_clock::now() < deadline;) {
+    page = client.get(target).body;
+    const auto reading = parser.parse(page);
+    ASSERT_TRUE(reading) << reading.error().message << page;
+    ASSERT_EQ(reading->ranks.size(), 1u);
+    there = reading->ranks[0].waiting == 2 && reading->ranks[0].waiting_tokens == 208;
+  }
+  const auto reading = parser.parse(page);
+  EXPECT_EQ(reading->engine, "sglang");
+  EXPECT_EQ(reading->skipped_lines, 0u);
+  EXPECT_EQ(reading->ranks[0].dp_rank, 0u);
+  EXPECT_EQ(reading->ranks[0].running, 1);
+  EXPECT_EQ(reading->ranks[0].waiting, 2);
+  EXPECT_EQ(reading->ranks[0].waiting_tokens, 208) << page;
+  EXPECT_TRUE(reading->ranks[0].kv_usage.has_value());
+  const Answer json = client.get("/v1/loads");
+  EXPECT_EQ(json.content_type, "application/json");
+  EXPECT_GT(number_in(json.body, "/timestamp"), 0) << json.body;
+  EXPECT_EQ(number_in(json.body, "/loads/0/dp_rank"), 0);
+  EXPECT_EQ(number_in(json.body, "/loads/0/num_waiting_uncached_tokens"), 208);
+  EXPECT_EQ(number_in(json.body, "/loads/0/max_running_requests"), 1);
+}
+
+TEST(Engine, HasNoLoadsUnderOtherNames) {
+  RunningEngine engine{test_options()};
+  BlockingClient client{engine.port()};
+  EXPECT_EQ(client.get("/v1/loads").status, 404u);
+}
+
 TEST(EnginePageNames, AreTheseAlone) {
   EXPECT_EQ(metrics_names_from("tgi"), MetricsNames::tgi);
   EXPECT_FALSE(metrics_names_from("TGI"));

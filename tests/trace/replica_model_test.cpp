@@ -251,6 +251,22 @@ TEST(ReplicaModel, FreesWhatACancelledRequestHeld) {
   EXPECT_EQ(model.pending_prefill_tokens(), 28);
 }
 
+TEST(ReplicaModel, CountsWhatIsCachedOfQueuedPromptsApart) {
+  auto config = toy();
+  config.max_running = 1;
+  ReplicaModel model{config};
+  Recorder seen;
+  ASSERT_TRUE(model.submit(1, run_of_ids(1, 5), 20, 2, 0));
+  drain(model, seen, 0);
+  ASSERT_TRUE(model.submit(2, run_of_ids(50, 2), 8, 2, 1'000 * kMs));
+  model.start(1'000 * kMs, seen);
+  ASSERT_TRUE(model.submit(3, run_of_ids(1, 5), 20, 2, 1'000 * kMs));
+  ASSERT_TRUE(model.submit(4, run_of_ids(1, 5), 20, 2, 1'000 * kMs, 18));
+  EXPECT_EQ(model.waiting(), 2);
+  EXPECT_EQ(model.pending_prefill_tokens(), 8 + 20 + 2);
+  EXPECT_EQ(model.uncached_prefill_tokens(), 8 + 4 + 2);  // four blocks of four: the last token is computed
+}
+
 TEST(ReplicaModel, SlowsDownByItsSpeed) {
   auto config = toy();
   config.speed_permille = 500;

@@ -144,7 +144,9 @@ class ReplicaModel {
   [[nodiscard]] std::int64_t running() const noexcept;
   /// returns: prompt tokens still to be computed; a queued request counts whole, since it is matched at admission.
   [[nodiscard]] std::int64_t pending_prefill_tokens() const noexcept;
-  /// returns: the time that these tokens take, attention included, without floor and overhead. units: picoseconds.
+  /// returns: the same less what is cached now of the queued ones' prompts. cost: one look-up per matched block of these.
+  [[nodiscard]] std::int64_t uncached_prefill_tokens() const;
+  /// returns: the time that the pending tokens take, attention included, without floor and overhead. units: picoseconds.
   [[nodiscard]] std::int64_t pending_prefill_ps() const noexcept;
   /// returns: input and generated tokens of the requests inside.
   [[nodiscard]] std::int64_t tokens_in_flight() const noexcept;
