@@ -206,15 +206,12 @@ void rates(Page& page, const RouterStatistics& s) {
 }
 
 void replicas(Page& page, const RouterStatistics& s) {
+  const auto labelled = [&](const ReplicaStatistics& r) -> Page& {
+    return page.sample().label("replica", r.name).label("dp_rank", std::to_string(r.dp_rank)).label("pool", r.pool);
+  };
   const auto each = [&](std::string_view name, std::string_view help, auto&& get) {
     page.family(name, "gauge", help);
-    for (const auto& r : s.replicas) {
-      page.sample()
-          .label("replica", r.name)
-          .label("dp_rank", std::to_string(r.dp_rank))
-          .label("pool", r.pool)
-          .value(get(r));
-    }
+    for (const auto& r : s.replicas) labelled(r).value(get(r));
   };
   each("warmroute_replica_up", "1 up, 0 draining or down.",
        [](const auto& r) { return std::int64_t{r.health == Health::up}; });
@@ -230,6 +227,12 @@ void replicas(Page& page, const RouterStatistics& s) {
        [](const auto& r) { return r.held_tokens; });
   each("warmroute_replica_foreign_requests", "Requests its engine reported beyond this router's.",
        [](const auto& r) { return r.load.foreign_requests; });
+  page.family(
+      "warmroute_replica_foreign_prompt_tokens", "gauge",
+      "Prompt tokens still to compute that its engine reported beyond this router's; absent where it does not.");
+  for (const auto& r : s.replicas) {
+    if (r.load.foreign_tokens != LoadBook::kUntold) labelled(r).value(r.load.foreign_tokens);
+  }
   each("warmroute_replica_peer_requests", "Requests of other routers, as those told.",
        [](const auto& r) { return r.peer_requests; });
   each("warmroute_replica_peer_pending_seconds", "Prefill time of those of them without a first token.",

@@ -157,5 +157,23 @@ TEST_F(FormatsTest, PrometheusPageHasEachFamilyOnceAndEscapesNames) {
       << page;
 }
 
+TEST_F(FormatsTest, PrometheusPageTellsForeignPromptTokensOfEnginesThatTellThem) {
+  const auto page = [&] {
+    std::string out;
+    append_prometheus(router.statistics(), out);
+    return out;
+  };
+  EXPECT_EQ(page().find("\nwarmroute_replica_foreign_prompt_tokens{"), std::string::npos);
+  for (const auto& row : router.replicas()) {
+    if (row.spec.name != "b") continue;
+    ASSERT_TRUE(router.signal(row.id, Signal::waiting_tokens, 700, Nanos{2}));
+  }
+  const std::string now = page();
+  EXPECT_NE(now.find("\nwarmroute_replica_foreign_prompt_tokens{replica=\"b\",dp_rank=\"1\",pool=\"\"} 700\n"),
+            std::string::npos)
+      << now;
+  EXPECT_EQ(now.find("warmroute_replica_foreign_prompt_tokens{replica=\"a"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace warmroute
