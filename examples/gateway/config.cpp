@@ -62,7 +62,7 @@ std::vector<Option> routing_options() {
       {"threads", "N", "threads that serve (1)", number(&Config::threads, 1, 64)},
       {"replica", "[NAME=]HOST:PORT[,OPTION=VALUE...]",
        "a model server, as often as there are any; options: events and replay (tcp://HOST:PORT of its KV events), "
-       "metrics (URL), "
+       "metrics (URL), loads (URL or path of a second such page: /v1/loads?include=core&format=prometheus of SGLang), "
        "engine (NAME); of llama.cpp's server kind=slots and, as its command line says, slots, unified, "
        "slot_ram_tokens; "
        "input_includes_cache=true|false where its usage counts cached input otherwise than its API does; "
@@ -146,8 +146,8 @@ void complete(Config& config, Faults& faults) {
   for (auto& replica : config.replicas) {
     if (auto fault = check_engine(replica.engine); !fault.empty())
       faults.push_back("replica '" + replica.spec.name + "': " + fault);
-    if (config.poll.count() == 0 && !(replica.metrics.empty() && replica.engine.empty()))
-      faults.push_back("replica '" + replica.spec.name + "': metrics and engine need poll");
+    if (config.poll.count() == 0 && !(replica.metrics.empty() && replica.loads.empty() && replica.engine.empty()))
+      faults.push_back("replica '" + replica.spec.name + "': metrics, loads and engine need poll");
     if (replica.spec.pool.empty()) replica.spec.pool = config.model;
     if (replica.events.empty() && !replica.replay.empty())
       faults.push_back("replica '" + replica.spec.name + "': replay needs events");

@@ -35,7 +35,8 @@ struct ReplicaConfig {
   std::string events;     ///< where its engine publishes KV events, e.g. "tcp://10.0.0.1:5557"; empty = nowhere
   std::string replay;     ///< where its engine answers for past ones; empty = a gap clears what is known of its cache
   std::string metrics;    ///< URL of its metrics page; empty = /metrics at its address
-  std::string engine;     ///< whose names are on that page; empty = the common one
+  std::string loads;      ///< URL, or path at its address, of a second such page, e.g. SGLang's /v1/loads; empty = none
+  std::string engine;     ///< whose names are on these pages; empty = the common one
   MeterProfile meter;     ///< facts about its answers that they do not tell
   std::optional<bool> unified;  ///< of an engine with slots; unset: off where their number is given
 };

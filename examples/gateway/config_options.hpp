@@ -54,8 +54,8 @@ const Option* find_option(std::string_view name);
 
 /// Reads "host:port". returns: what is wrong; empty = nothing.
 std::string set_address(std::string_view address, ReplicaConfig& replica);
-/// What the text form and the file form of a replica have in common: events, replay, metrics, engine, kind, slots, unified, slot_ram_tokens, input_includes_cache,
-/// role, host, key_env, key_file.
+/// What the text form and the file form of a replica have in common: events, replay, metrics, loads, engine, kind, slots, unified, slot_ram_tokens,
+/// input_includes_cache, role, host, key_env, key_file.
 bool is_replica_option(std::string_view name);
 /// Sets one of those. returns: as set_address.
 std::string set_replica_option(std::string_view name, std::string_view value, ReplicaConfig& replica);

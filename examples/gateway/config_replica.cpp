@@ -22,6 +22,8 @@ std::string set_replica_option(std::string_view name, std::string_view value, Re
     replica.replay = value;
   } else if (name == "metrics") {
     replica.metrics = value;
+  } else if (name == "loads") {
+    replica.loads = value;
   } else if (name == "engine") {
     replica.engine = value;
   } else if (name == "role") {
@@ -60,8 +62,8 @@ std::string set_replica_option(std::string_view name, std::string_view value, Re
 }
 
 bool is_replica_option(std::string_view name) {
-  for (const auto known : {"events", "replay", "metrics", "engine", "kind", "slots", "unified", "slot_ram_tokens",
-                           "input_includes_cache", "role", "host", "key_env", "key_file"}) {
+  for (const auto known : {"events", "replay", "metrics", "loads", "engine", "kind", "slots", "unified",
+                           "slot_ram_tokens", "input_includes_cache", "role", "host", "key_env", "key_file"}) {
     if (name == known) return true;
   }
   return false;
@@ -81,7 +83,7 @@ std::string add_replica(Config& config, std::string_view whole) {
     fault = sign < member.size() && is_replica_option(member.substr(0, sign))
                 ? set_replica_option(member.substr(0, sign), member.substr(sign + 1), replica)
                 : "'" + std::string(member) +
-                      "' is none of events= replay= metrics= engine= kind= slots= unified= slot_ram_tokens= "
+                      "' is none of events= replay= metrics= loads= engine= kind= slots= unified= slot_ram_tokens= "
                       "input_includes_cache= role= host= key_env= key_file=";
   }
   if (fault.empty()) config.replicas.push_back(std::move(replica));

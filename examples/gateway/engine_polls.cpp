@@ -43,31 +43,40 @@ constexpr std::array kPollFamilies{
 
 }  // namespace
 
-std::string metrics_url(const ReplicaConfig& replica) {
-  if (!replica.metrics.empty()) return replica.metrics;
-  const bool six = replica.host.find(':') != std::string::npos;
-  return (six ? "[" + replica.host + "]" : replica.host) + ":" + std::to_string(replica.port) + "/metrics";
+std::vector<std::pair<std::string_view, std::string>> polled_urls(const ReplicaConfig& replica) {
+  const auto at_its_address = [&](const std::string& path) {
+    const bool six = replica.host.find(':') != std::string::npos;
+    return (six ? "[" + replica.host + "]" : replica.host) + ":" + std::to_string(replica.port) + path;
+  };
+  std::vector<std::pair<std::string_view, std::string>> out;
+  out.emplace_back("metrics", replica.metrics.empty() ? at_its_address("/metrics") : replica.metrics);
+  if (replica.loads.empty()) return out;
+  std::string loads = replica.loads.front() == '/' ? at_its_address(replica.loads) : replica.loads;
+  if (loads != out[0].second) out.emplace_back("loads", std::move(loads));
+  return out;
 }
 
 Status EnginePolls::start(Router& router, const Fleet& fleet, const Config& config, LogSink log) {
   if (config.poll.count() == 0) return {};
-  std::vector<std::pair<MetricsTarget, std::string>> targets;  // and whose they are first
+  std::vector<std::pair<MetricsTarget, std::string>> targets;  // and what and whose they are first
   for (std::size_t i = 0; i < config.replicas.size(); ++i) {
     const ReplicaConfig& replica = config.replicas[i];
     if (replica.external) continue;
-    const std::string url = metrics_url(replica);
-    auto at = std::find_if(targets.begin(), targets.end(), [&](const auto& t) { return t.first.url == url; });
-    if (at == targets.end()) {
-      MetricsTarget target;
-      target.url = url;
-      target.engine = replica.engine.empty() ? config.engine : replica.engine;
-      at = targets.insert(targets.end(), {std::move(target), replica.spec.name});
+    for (const auto& [word, url] : polled_urls(replica)) {
+      auto at = std::find_if(targets.begin(), targets.end(), [&](const auto& t) { return t.first.url == url; });
+      if (at == targets.end()) {
+        MetricsTarget target;
+        target.url = url;
+        target.engine = replica.engine.empty() ? config.engine : replica.engine;
+        at = targets.insert(targets.end(),
+                            {std::move(target), "replica '" + replica.spec.name + "': " + std::string(word)});
+      }
+      PolledReplica polled;
+      polled.id = fleet.at(i).id;
+      if (replica.ranked) polled.dp_rank = replica.spec.dp_rank;
+      at->first.replicas.push_back(polled);
+      if (!replica.events.empty()) at->first.clear_on_restart = false;  // they tell what a new process holds
     }
-    PolledReplica polled;
-    polled.id = fleet.at(i).id;
-    if (replica.ranked) polled.dp_rank = replica.spec.dp_rank;
-    at->first.replicas.push_back(polled);
-    if (!replica.events.empty()) at->first.clear_on_restart = false;  // they tell what a new process holds
   }
   MetricsPollerOptions options;
   options.interval = milliseconds(config.poll.count());
@@ -77,9 +86,8 @@ Status EnginePolls::start(Router& router, const Fleet& fleet, const Config& conf
   if (!started) return started.error();
   poller_ = std::make_unique<MetricsPoller>(std::move(*started));
   for (const auto& [target, first] : targets) {
-    if (auto added = poller_->add(target); !added) {
-      return Error{added.error().code, "replica '" + first + "': metrics: " + added.error().message, kNoOffset};
-    }
+    if (auto added = poller_->add(target); !added)
+      return Error{added.error().code, first + ": " + added.error().message, kNoOffset};
   }
   return {};
 }
@@ -90,10 +98,11 @@ std::vector<MetricsTargetStatus> EnginePolls::statuses() const {
 
 void append_polls_json(const std::vector<MetricsTargetStatus>& statuses, const ReplicaConfig& replica,
                        std::string& out) {
-  const std::string url = metrics_url(replica);
+  const auto urls = polled_urls(replica);
   for (const MetricsTargetStatus& status : statuses) {
-    if (status.url != url) continue;
-    out.append(",\"metrics\":{\"url\":").append(examples::json_quoted(url));
+    const auto at = std::find_if(urls.begin(), urls.end(), [&](const auto& u) { return u.second == status.url; });
+    if (at == urls.end()) continue;
+    out.append(",\"").append(at->first).append("\":{\"url\":").append(examples::json_quoted(status.url));
     out.append(",\"engine\":").append(examples::json_quoted(status.engine));
     out.append(",\"last_error\":").append(examples::json_quoted(status.last_error));
     for (const PollFamily& family : kPollFamilies) {

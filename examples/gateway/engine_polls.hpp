@@ -1,11 +1,12 @@
 /// What the model servers say of themselves on their metrics pages, asked for by a thread of the library's (warmroute::MetricsPoller).
-/// Replicas behind one address are ranks of one server: their page is asked for once.
+/// Replicas behind one address are ranks of one server: their page is asked for once. A replica may have two: metrics, and loads apart.
 /// Does not: take a replica down whose page stays away; /replicas and /metrics show since when.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gateway/config.hpp"
@@ -31,9 +32,9 @@ class EnginePolls {
   std::unique_ptr<MetricsPoller> poller_;
 };
 
-/// returns: where the page of a replica is.
-std::string metrics_url(const ReplicaConfig& replica);
-/// Appends `,"metrics":{...}` to a replica's JSON object if its server is polled.
+/// returns: where the pages of a replica are, each with its name in the configuration.
+std::vector<std::pair<std::string_view, std::string>> polled_urls(const ReplicaConfig& replica);
+/// Appends `,"metrics":{...}`, and `,"loads":{...}` if it has such a page, to a replica's JSON object if its server is polled.
 void append_polls_json(const std::vector<MetricsTargetStatus>& statuses, const ReplicaConfig& replica,
                        std::string& out);
 /// Appends the families `warmroute_gateway_poll*` to a Prometheus page; none without polling.

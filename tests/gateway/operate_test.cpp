@@ -151,6 +151,39 @@ TEST(GatewayMetrics, GoFromTheServersPagesIntoTheRouter) {
   EXPECT_EQ(looks, after);
 }
 
+TEST(GatewayMetrics, ComeFromASecondPageOfLoads) {
+  const std::string kLoads = "/v1/loads?include=core&format=prometheus";
+  FakeServer server([&](FakeCall& c) {
+    if (c.request.target() == "/metrics") return c.answer(200, "sglang:token_usage{dp_rank=\"0\"} 0.5\n");
+    if (c.request.target() != kLoads) return c.answer(200, kUsageAnswer);
+    c.answer(200,
+             "sglang_num_running_reqs{dp_rank=\"0\"} 3\nsglang_num_waiting_reqs{dp_rank=\"0\"} 2\n"
+             "sglang_num_waiting_uncached_tokens{dp_rank=\"0\"} 700\n");
+  });
+  FakeServer elsewhere([](FakeCall& c) { c.answer(200, "sglang_num_waiting_uncached_tokens 800\n"); });
+  FakeServer plain([](FakeCall& c) {
+    c.answer(200, c.request.target() == "/metrics" ? "vllm:num_requests_running 1\n" : kUsageAnswer);
+  });
+  auto config = config_for({server.port(), plain.port()});
+  config.poll = std::chrono::milliseconds(10);
+  config.replicas[0].loads = kLoads;
+  config.replicas[1].loads = "http://127.0.0.1:" + std::to_string(elsewhere.port()) + "/loads";
+  Rig rig(std::move(config));
+  const auto load = [&](std::size_t i) { return rig.statistics().replicas.at(i).load; };
+  EXPECT_TRUE(eventually([&] { return load(0).foreign_tokens == 700 && load(1).foreign_tokens == 800; }));
+  EXPECT_TRUE(eventually([&] { return load(0).foreign_requests == 5 && load(1).foreign_requests == 1; }));
+  const std::string at = "127.0.0.1:" + std::to_string(server.port());
+  EXPECT_TRUE(eventually([&] {
+    const std::string page = call(rig.port(), "GET", "/metrics").body;
+    return contains(page, "warmroute_gateway_poll_up{target=\"" + at + "/metrics\"} 1\n") &&
+           contains(page, "warmroute_gateway_poll_up{target=\"" + at + kLoads + "\"} 1\n") &&
+           contains(page, "\nwarmroute_replica_foreign_prompt_tokens{replica=\"r0\",dp_rank=\"0\",pool=\"\"} 700\n");
+  })) << call(rig.port(), "GET", "/metrics").body;
+  const std::string replicas = call(rig.port(), "GET", "/replicas").body;
+  EXPECT_TRUE(contains(replicas, ",\"metrics\":{\"url\":\"" + at + "/metrics\"")) << replicas;
+  EXPECT_TRUE(contains(replicas, ",\"loads\":{\"url\":\"" + at + kLoads + "\"")) << replicas;
+}
+
 TEST(GatewayMetrics, AreNotLookedAtUnlessToldTo) {
   FakeServer server(kGood);
   Rig rig(config_for({server.port()}));
@@ -168,6 +201,13 @@ TEST(GatewayMetrics, WithABadAddressKeepTheGatewayFromStarting) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("replica 'r0': metrics: 'https://somewhere/metrics'"), std::string::npos)
       << refused.error().message;
+  auto loads = config_for({1});
+  loads.poll = std::chrono::milliseconds(10);
+  loads.replicas[0].loads = "https://somewhere/loads";
+  const auto other = gateway::Gateway::start(std::move(loads));
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message.find("replica 'r0': loads: 'https://somewhere/loads'"), std::string::npos)
+      << other.error().message;
 }
 
 TEST(GatewayShutdown, FinishesWhatIsInFlightAndTakesNoMore) {

@@ -147,11 +147,13 @@ TEST(GatewayConfig, ReadsWhereAReplicaPublishesItsEvents) {
 }
 
 TEST(GatewayConfig, ReadsWhetherAndWhereMetricsArePolled) {
-  const auto config =
-      read_config({"--poll", "--replica", "a=h:1,metrics=http://h:2/m,engine=sglang", "--replica", "b=h:3"});
+  const auto config = read_config({"--poll", "--replica", "a=h:1,metrics=http://h:2/m,engine=sglang", "--replica",
+                                   "b=h:3,loads=/v1/loads?include=core&format=prometheus"});
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->poll, std::chrono::milliseconds(500));
   EXPECT_EQ(config->replicas[0].metrics, "http://h:2/m");
+  EXPECT_EQ(config->replicas[0].loads, "");
+  EXPECT_EQ(config->replicas[1].loads, "/v1/loads?include=core&format=prometheus");
   EXPECT_EQ(config->replicas[0].engine, "sglang");
   EXPECT_EQ(read_config({"--replica", "b=h:3", "--poll"})->poll, std::chrono::milliseconds(500));
   EXPECT_EQ(read_config({"--replica", "b=h:3", "--poll=100", "--engine", "vllm"})->poll,
@@ -161,18 +163,19 @@ TEST(GatewayConfig, ReadsWhetherAndWhereMetricsArePolled) {
   Config file;
   EXPECT_TRUE(
       read_config_json(
-          R"({"poll": 250, "engine": "vllm", "replicas": [{"address": "h:1", "metrics": "h:2", "engine": "tgi"}]})",
+          R"({"poll": 250, "engine": "vllm", "replicas": [{"address": "h:1", "metrics": "h:2", "loads": "h:2/l", "engine": "tgi"}]})",
           file)
           .empty());
   EXPECT_EQ(file.poll, std::chrono::milliseconds(250));
   EXPECT_EQ(file.engine, "vllm");
   EXPECT_EQ(file.replicas[0].metrics, "h:2");
+  EXPECT_EQ(file.replicas[0].loads, "h:2/l");
   EXPECT_EQ(file.replicas[0].engine, "tgi");
-  const auto refused = read_config(
-      {"--replica", "a=h:1,engine=abacus", "--replica", "b=h:1,metrics=h:2", "--engine", "sundial", "--poll=x"});
+  const auto refused = read_config({"--replica", "a=h:1,engine=abacus", "--replica", "b=h:1,metrics=h:2", "--replica",
+                                    "c=h:4,loads=/l", "--engine", "sundial", "--poll=x"});
   ASSERT_FALSE(refused);
-  for (const char* part :
-       {"abacus", "sundial", "vllm sglang", "replica 'b': metrics and engine need poll", "--poll: 'x'"}) {
+  for (const char* part : {"abacus", "sundial", "vllm sglang", "replica 'b': metrics, loads and engine need poll",
+                           "replica 'c': metrics, loads and", "--poll: 'x'"}) {
     EXPECT_NE(refused.error().message.find(part), std::string::npos) << part << " in " << refused.error().message;
   }
 }

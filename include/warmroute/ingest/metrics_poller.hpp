@@ -28,7 +28,8 @@ struct PolledReplica {
   std::string model{};                     ///< empty: any
 };
 
-/// One page, and the replicas that it tells of: one server's data-parallel ranks are one target.
+/// One page, and the replicas that it tells of: one server's data-parallel ranks are one target, its two pages are two (SGLang's /metrics, and
+/// /v1/loads?include=core&format=prometheus for the prompt tokens that wait).
 struct MetricsTarget {
   std::string
       url;  ///< "[http://]host[:port][/path]"; an IPv6 address in brackets; without port 80, without path /metrics
