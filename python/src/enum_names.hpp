@@ -55,8 +55,8 @@ WARMROUTE_ENUM_NAMES(Reason, kReasonCount, "none", "best_match", "no_match", "sp
                      "spill_saturated");
 WARMROUTE_ENUM_NAMES(RingKey, 2, "prefix", "session_or_prefix");
 WARMROUTE_ENUM_NAMES(Role, 3, "unified", "prefill", "decode");
-WARMROUTE_ENUM_NAMES(Signal, 7, "running", "waiting", "kv_usage", "block_tokens", "block_count", "prefix_queries",
-                     "prefix_hits");
+WARMROUTE_ENUM_NAMES(Signal, 8, "running", "waiting", "kv_usage", "block_tokens", "block_count", "prefix_queries",
+                     "prefix_hits", "waiting_tokens");
 WARMROUTE_ENUM_NAMES(SpillOrder, 2, "clockwise", "permuted");
 WARMROUTE_ENUM_NAMES(Disaggregate, 3, "never", "always", "decided");
 WARMROUTE_ENUM_NAMES(Split, kSplitCount, "off", "pair", "unified_cheaper", "short_prompt", "no_prefill", "no_decode");

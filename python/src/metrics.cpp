@@ -58,6 +58,7 @@ py::dict rank_of(const EngineRank& r) {
   out["model"] = text_of(r.model);
   out["waiting"] = or_none(r.waiting);
   out["running"] = or_none(r.running);
+  out["waiting_tokens"] = or_none(r.waiting_tokens);
   out["kv_usage"] = or_none(r.kv_usage);
   out["prefix_hits"] = or_none(r.prefix_hits);
   out["prefix_queries"] = or_none(r.prefix_queries);

@@ -127,8 +127,8 @@ py::dict figures_dict(const SimulationFigures& f) {
 AnyDict simulate_fleet(const Workload& workload, const std::string& profile, std::int64_t replicas, std::string rule,
                        const std::optional<Policy>& policy, std::vector<std::int64_t> capacities,
                        const std::string& view, std::int64_t snapshot_us, std::int64_t event_delay_us,
-                       double event_loss, std::int64_t routers, bool pin_conversations, bool gateway_ring,
-                       std::int64_t forward_us, std::int64_t share_loads_us, bool share_placements,
+                       double event_loss, bool waiting_tokens, std::int64_t routers, bool pin_conversations,
+                       bool gateway_ring, std::int64_t forward_us, std::int64_t share_loads_us, bool share_placements,
                        std::int64_t prefill_replicas, std::int64_t decode_replicas, std::int64_t transfer_token_ps,
                        std::int64_t transfer_latency_us, const std::string& churn, std::uint64_t seed,
                        std::int64_t warm_up_us, std::int64_t horizon_us, std::int64_t slo_ttft_us,
@@ -148,6 +148,7 @@ AnyDict simulate_fleet(const Workload& workload, const std::string& profile, std
   config.capacities = std::move(capacities);
   config.view = *known;
   config.view.snapshot_us = snapshot_us;
+  config.view.waiting_tokens = waiting_tokens;
   config.view.event_delay_us = event_delay_us;
   config.view.event_loss_permille = static_cast<std::int64_t>(event_loss * 1'000 + 0.5);
   config.routers = routers;
@@ -178,14 +179,14 @@ void bind_simulate(py::module_& m) {
         py::arg("replicas") = d.replicas, py::arg("rule") = d.rule, py::arg("policy") = std::optional<Policy>{},
         py::arg("capacities") = d.capacities, py::arg("view") = std::string(d.view.name),
         py::arg("snapshot_us") = d.view.snapshot_us, py::arg("event_delay_us") = d.view.event_delay_us,
-        py::arg("event_loss") = 0.0, py::arg("routers") = d.routers, py::arg("pin_conversations") = d.pin_conversations,
-        py::arg("gateway_ring") = d.gateway_ring, py::arg("forward_us") = d.forward_us,
-        py::arg("share_loads_us") = d.share_loads_us, py::arg("share_placements") = d.share_placements,
-        py::arg("prefill_replicas") = d.prefill_replicas, py::arg("decode_replicas") = d.decode_replicas,
-        py::arg("transfer_token_ps") = d.transfer_token_ps, py::arg("transfer_latency_us") = d.transfer_latency_us,
-        py::arg("churn") = "", py::arg("seed") = d.seed, py::arg("warm_up_us") = d.warm_up_us,
-        py::arg("horizon_us") = d.horizon_us, py::arg("slo_ttft_us") = d.slo_ttft_us,
-        py::arg("slo_itl_us") = d.slo_itl_us);
+        py::arg("event_loss") = 0.0, py::arg("waiting_tokens") = d.view.waiting_tokens, py::arg("routers") = d.routers,
+        py::arg("pin_conversations") = d.pin_conversations, py::arg("gateway_ring") = d.gateway_ring,
+        py::arg("forward_us") = d.forward_us, py::arg("share_loads_us") = d.share_loads_us,
+        py::arg("share_placements") = d.share_placements, py::arg("prefill_replicas") = d.prefill_replicas,
+        py::arg("decode_replicas") = d.decode_replicas, py::arg("transfer_token_ps") = d.transfer_token_ps,
+        py::arg("transfer_latency_us") = d.transfer_latency_us, py::arg("churn") = "", py::arg("seed") = d.seed,
+        py::arg("warm_up_us") = d.warm_up_us, py::arg("horizon_us") = d.horizon_us,
+        py::arg("slo_ttft_us") = d.slo_ttft_us, py::arg("slo_itl_us") = d.slo_itl_us);
   m.def(
       "hardware_profiles",
       [] {

@@ -45,6 +45,8 @@ py::dict replica(const ReplicaStatistics& r) {
   load["decoding"] = r.load.decoding;
   load["foreign_requests"] = r.load.foreign_requests;
   load["foreign_waiting"] = r.load.foreign_waiting;
+  const std::int64_t tokens = r.load.foreign_tokens;
+  load["foreign_tokens"] = tokens == LoadBook::kUntold ? py::object(py::none()) : py::cast(tokens);
   load["signals_at_ns"] = r.load.signals_at.value;
   const PrefixGains& gains = r.engine_prefix;
   py::dict engine;

@@ -48,6 +48,20 @@ def test_a_page_says_what_it_knows_of_each_rank() -> None:
     assert read_engine_metrics(bytearray(PAGE, "ascii"), "vllm") == reading
 
 
+def test_prompt_tokens_that_wait_become_a_signal_where_the_engine_tells_them(router) -> None:
+    a, b, _ = router.replicas()
+    metrics = EngineMetrics()
+    reading = metrics.read('sglang_num_waiting_reqs{dp_rank="0"} 2\nsglang_num_waiting_uncached_tokens{dp_rank="0"} 900\n')
+    assert (reading.engine, reading.ranks[0].waiting, reading.ranks[0].waiting_tokens) == ("sglang", 2, 900)
+    assert reading.signals() == {0: {"waiting": 2, "waiting_tokens": 900}}
+    assert metrics.apply(router, {0: a}).signals == 2
+    router.signal(b, "waiting_tokens", 300)
+    router.signal(b, warmroute.Signal.waiting_tokens, 400)
+    loads = [r.load.foreign_tokens for r in router.statistics().replicas]
+    assert loads == [900, 400, None]
+    assert 'warmroute_replica_foreign_prompt_tokens{replica="' in router.prometheus()
+
+
 def test_what_a_page_says_becomes_the_signals_of_its_replicas(router) -> None:
     a, b, c = router.replicas()
     metrics = EngineMetrics()

@@ -354,6 +354,7 @@ def test_a_simulation_knows_unequal_caches_and_events_that_are_late_or_lost():
     assert run(view="stale", event_loss=1.0, rule="llmd").hit_ratio < run(view="stale", rule="llmd").hit_ratio
     assert run(view="stale", event_delay_us=60_000_000, rule="llmd").hit_ratio < run(view="stale", rule="llmd").hit_ratio
     assert run(view="stale", snapshot_us=5_000_000, rule="least") != run(view="stale", rule="least")
+    assert run(view="stale", routers=4, waiting_tokens=True) != run(view="stale", routers=4)
     with pytest.raises(ValueError, match="event_loss"):
         run(event_loss=1.5)
     for delay in (-1, 2**63 - 1):

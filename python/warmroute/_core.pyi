@@ -177,6 +177,7 @@ class Signal(enum.IntEnum):
     block_count = 4
     prefix_queries = 5
     prefix_hits = 6
+    waiting_tokens = 7
 class SpillOrder(enum.IntEnum):
     """
     The order in which a walk leaves the ring's home.
@@ -3178,7 +3179,7 @@ def sign_snapshot(payload: bytes | bytearray | memoryview | str | collections.ab
     """
     Envelope and payload: what to write to a file. payload: JSON, or the dict of it. errors: Error internal.
     """
-def simulate_fleet(workload: Workload, *, profile: str, replicas: typing.SupportsIndex = 8, rule: str = 'warmroute', policy: Policy | None = None, capacities: collections.abc.Sequence[typing.SupportsIndex] = [], view: str = 'perfect', snapshot_us: typing.SupportsIndex = 100000, event_delay_us: typing.SupportsIndex = 50000, event_loss: typing.SupportsFloat | typing.SupportsIndex = 0.0, routers: typing.SupportsIndex = 1, pin_conversations: bool = False, gateway_ring: bool = False, forward_us: typing.SupportsIndex = 500, share_loads_us: typing.SupportsIndex = 0, share_placements: bool = False, prefill_replicas: typing.SupportsIndex = 0, decode_replicas: typing.SupportsIndex = 0, transfer_token_ps: typing.SupportsIndex = 0, transfer_latency_us: typing.SupportsIndex = 5000, churn: str = '', seed: typing.SupportsIndex = 1, warm_up_us: typing.SupportsIndex = 0, horizon_us: typing.SupportsIndex = 0, slo_ttft_us: typing.SupportsIndex = 2000000, slo_itl_us: typing.SupportsIndex = 0) -> dict[str, typing.Any]:
+def simulate_fleet(workload: Workload, *, profile: str, replicas: typing.SupportsIndex = 8, rule: str = 'warmroute', policy: Policy | None = None, capacities: collections.abc.Sequence[typing.SupportsIndex] = [], view: str = 'perfect', snapshot_us: typing.SupportsIndex = 100000, event_delay_us: typing.SupportsIndex = 50000, event_loss: typing.SupportsFloat | typing.SupportsIndex = 0.0, waiting_tokens: bool = False, routers: typing.SupportsIndex = 1, pin_conversations: bool = False, gateway_ring: bool = False, forward_us: typing.SupportsIndex = 500, share_loads_us: typing.SupportsIndex = 0, share_placements: bool = False, prefill_replicas: typing.SupportsIndex = 0, decode_replicas: typing.SupportsIndex = 0, transfer_token_ps: typing.SupportsIndex = 0, transfer_latency_us: typing.SupportsIndex = 5000, churn: str = '', seed: typing.SupportsIndex = 1, warm_up_us: typing.SupportsIndex = 0, horizon_us: typing.SupportsIndex = 0, slo_ttft_us: typing.SupportsIndex = 2000000, slo_itl_us: typing.SupportsIndex = 0) -> dict[str, typing.Any]:
     ...
 def simulation_views() -> list[str]:
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Table = Union[str, Mapping[str, Any]]
 """Metrics' names of one kind of engine, as JSON or as the dict of it; see builtin_engine_tables."""
 
-_SIGNALS = ("running", "waiting", "kv_usage", "block_tokens", "block_count", "prefix_queries", "prefix_hits")
+_SIGNALS = ("running", "waiting", "kv_usage", "block_tokens", "block_count", "prefix_queries", "prefix_hits", "waiting_tokens")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,12 +48,16 @@ class EngineHistogram:
 
 @dataclasses.dataclass(frozen=True)
 class EngineRank:
-    """What a page says of one data-parallel rank. None: unknown, which is never 0. Counters are since the engine's start."""
+    """What a page says of one data-parallel rank. None: unknown, which is never 0. Counters are since the engine's start.
+
+    waiting_tokens: prompt tokens still to compute, uncached ones of queue and batch.
+    """
 
     dp_rank: int | None
     model: str
     waiting: int | None
     running: int | None
+    waiting_tokens: int | None
     kv_usage: float | None
     prefix_hits: int | None
     prefix_queries: int | None
@@ -268,7 +272,8 @@ class MetricsPoller(CorePoller):
         """Begins to ask; the first scrape comes within the interval, and within a second.
 
         url: "[http://]host[:port][/path]", without path /metrics. name: default the url. clear_on_restart: when the page's
-        counters fall, what is believed of its replicas' caches goes; not where KV events come, too.
+        counters fall, what is believed of its replicas' caches goes; not where KV events come, too. A server with two pages is two
+        targets: SGLang's /metrics, and /v1/loads?include=core&format=prometheus for the prompt tokens that wait.
         errors: Error invalid_argument (url), already_exists (name).
         """
         self._add(url, _rows(replicas), name, engine, clear_on_restart)

@@ -20,7 +20,10 @@ class TtftStatistics:
 
 @dataclasses.dataclass(frozen=True)
 class LoadReading:
-    """What one replica has to do: this router's own books, and what the engine said beyond them."""
+    """What one replica has to do: this router's own books, and what the engine said beyond them.
+
+    foreign_tokens: prompt tokens still to compute; None where the engine does not tell.
+    """
 
     requests: int
     pending_tokens: int
@@ -29,6 +32,7 @@ class LoadReading:
     decoding: int
     foreign_requests: int
     foreign_waiting: int
+    foreign_tokens: int | None
     signals_at_ns: int
 
 

@@ -196,6 +196,7 @@ def simulate(
     snapshot_us: int = 100_000,
     event_delay_us: int = 50_000,
     event_loss: float = 0.0,
+    waiting_tokens: bool = False,
     routers: int = 1,
     pin_conversations: bool = False,
     gateway_ring: bool = False,
@@ -218,7 +219,7 @@ def simulate(
     workload: a Workload, or records at their own times. profile: of hardware_profiles(). rule: of routing_rules(), with options;
     policy: of the rule warmroute. capacities: KV tokens of the replicas in turn, where they differ. view: of simulation_views(), what the
     rule may know: loads each snapshot_us, events event_delay_us late, a share event_loss of them never, in steps of 0.001 (of views
-    such as "stale-fix"; "perfect" sees all at once). routers: requests are sprayed over so many; pin_conversations: these keep
+    such as "stale-fix"; "perfect" sees all at once); waiting_tokens: loads say how many prompt tokens are still to compute. routers: requests are sprayed over so many; pin_conversations: these keep
     theirs; gateway_ring: whoever gets another's request forwards it, in forward_us; share_loads_us > 0: they tell one another at
     such intervals what they have in flight, share_placements: and sent where. churn: "100 remove 3, 150 add".
     slo_...: the objectives of goodput; 0: none. Releases the GIL; some 0.3 s for 12,000 requests on 8 replicas.
@@ -236,6 +237,7 @@ def simulate(
         snapshot_us=snapshot_us,
         event_delay_us=event_delay_us,
         event_loss=event_loss,
+        waiting_tokens=waiting_tokens,
         routers=routers,
         pin_conversations=pin_conversations,
         gateway_ring=gateway_ring,
