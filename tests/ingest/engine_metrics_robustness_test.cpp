@@ -6,6 +6,7 @@
 
 #include "ingest/engine_metrics_file.hpp"
 #include "ingest/naive_metrics.hpp"
+#include "support/sanitized.hpp"
 
 namespace warmroute {
 namespace {
@@ -79,7 +80,7 @@ TEST(EngineMetricsRobustness, PagesMayBeMutatedAndMixed) {
   }
   constexpr std::string_view kBytes{"{}\",=\\#\n\r \t+-.eE019n:_\0\xC3\xA9\xFF", 26};
   std::size_t read = 0;
-  for (int round = 0; round < 6'000; ++round) {
+  for (int round = 0; round < test::rounds(6'000, 4); ++round) {
     std::string page;
     const std::size_t start = random() % lines.size();
     for (std::uint64_t n = random() % 30, i = 0; i < n; ++i) {
@@ -157,7 +158,7 @@ TEST(EngineMetricsRobustness, RandomPagesReadAsTheRulesSay) {
   EngineMetricsParser parser;
   std::mt19937_64 random(23);
   std::size_t several_ranks = 0;
-  for (int round = 0; round < 3'000; ++round) {
+  for (int round = 0; round < test::rounds(3'000, 4); ++round) {
     const bool sglang = random() % 2 == 0;
     const std::vector<std::string> names =
         sglang ? std::vector<std::string>{"num_queue_reqs", "num_running_reqs", "token_usage", "cached_tokens_total",

@@ -5,6 +5,7 @@
 #include "ingest/engine_metrics_file.hpp"
 #include "ingest/metrics_text.hpp"
 #include "ingest/naive_metrics.hpp"
+#include "support/sanitized.hpp"
 
 namespace warmroute {
 namespace {
@@ -70,7 +71,7 @@ TEST(EngineMetricsText, ReadsMutatedPagesAsTheNaiveReaderDoes) {
     if (page.size() <= kSmallSteps && !page.empty()) pages.push_back(page.substr(0, 1'500));
   }
   constexpr std::string_view kBytes{"{}\",=\\#\n\r \t+-.eE0n:_\0\xC3\xA9\xFF", 24};
-  for (int round = 0; round < 4'000; ++round) {
+  for (int round = 0; round < test::rounds(4'000, 4); ++round) {
     std::string page = pages[random() % pages.size()];
     for (std::uint64_t edits = 1 + random() % 6; edits > 0 && !page.empty(); --edits) {
       const std::size_t at = random() % page.size();
@@ -142,7 +143,7 @@ TEST(EngineMetricsText, ReadsRandomPagesAsTheNaiveReaderDoes) {
   RandomPage pages(13);
   std::size_t samples = 0;
   std::size_t malformed = 0;
-  for (int round = 0; round < 20'000; ++round) {
+  for (int round = 0; round < test::rounds(20'000, 4); ++round) {
     const std::string page = pages.next();
     ASSERT_TRUE(same(reader, page)) << page;
     samples += fast_page(reader, page).samples.size();

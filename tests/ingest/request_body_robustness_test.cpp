@@ -6,6 +6,7 @@
 
 #include "ingest/request_body_impl.hpp"
 #include "request_case_file.hpp"
+#include "support/sanitized.hpp"
 
 namespace warmroute {
 
@@ -26,11 +27,10 @@ struct RequestBodyParserPeer {
 
 namespace {
 
-// Sanitizers make every step some ten times slower; the rules are the same.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
-constexpr int kMutations = 10'000;
+#ifdef NDEBUG
+constexpr int kMutations = test::rounds(100'000, 10);
 #else
-constexpr int kMutations = 100'000;
+constexpr int kMutations = 10'000;
 #endif
 
 bool is_json_error(Code code) {

@@ -7,16 +7,13 @@
 #include <thread>
 #include <vector>
 
+#include "support/sanitized.hpp"
 #include "warmroute/prefix/index.hpp"
 
 namespace warmroute {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t kRounds = 1'500;
-#else
-constexpr std::uint64_t kRounds = 8'000;
-#endif
+constexpr std::uint64_t kRounds = test::kSanitized ? 1'500 : 8'000;
 
 /// `common` blocks of the trunk, then blocks of the family.
 std::vector<BlockHash> chain(std::uint64_t trunk, std::size_t common, std::uint64_t family, std::size_t length) {

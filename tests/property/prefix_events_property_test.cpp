@@ -7,6 +7,7 @@
 #include <set>
 
 #include "prefix/naive_index.hpp"
+#include "support/sanitized.hpp"
 #include "warmroute/prefix/index.hpp"
 
 namespace warmroute {
@@ -158,11 +159,7 @@ std::size_t bytes_at_rest(NamedWorld& world, std::uint32_t generation) {
 }
 
 TEST(PrefixEventsProperty, NamesLeadToTheRightBlocksWhateverHappensToTheTree) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  constexpr int kSteps = 200;
-#else
-  constexpr int kSteps = 1500;
-#endif
+  constexpr int kSteps = test::kSanitized ? 200 : 1'500;
   const char* more = std::getenv("WARMROUTE_TEST_ROUNDS");
   for (std::uint64_t seed = 1; seed <= 8 * (more == nullptr ? 1 : std::strtoull(more, nullptr, 10)); ++seed) {
     NamedWorld world(seed, seed % 2 == 0 ? 40 : 95, seed % 2 == 0 ? 10 : 70);
@@ -179,11 +176,7 @@ TEST(PrefixEventsProperty, NamesLeadToTheRightBlocksWhateverHappensToTheTree) {
 
 // Names of long runs are not forgotten at once; the table splits and is joined again, aliases come and go.
 TEST(PrefixEventsProperty, NamesTakeNoByteAfterTheirBlocks) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  constexpr int kSteps = 40;
-#else
-  constexpr int kSteps = 300;
-#endif
+  constexpr int kSteps = test::kSanitized ? 40 : 300;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     NamedWorld world(seed, 99, seed % 2 == 0 ? 6'000 : 600);
     const std::size_t blocks = seed % 3 * 5'000;

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "prefix/naive_index.hpp"
+#include "support/sanitized.hpp"
 #include "warmroute/prefix/index.hpp"
 
 namespace warmroute {
@@ -12,12 +13,7 @@ namespace {
 
 using Path = test::NaiveIndex::Path;
 
-// one thread: a sanitizer needs no more than every kind of step
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kPart = 8;
-#else
-constexpr int kPart = 1;
-#endif
+constexpr int kPart = test::kSanitized ? 8 : 1;  // one thread: a sanitizer needs no more than every kind of step
 
 /// WARMROUTE_TEST_ROUNDS=n asks for n times as many seeds, in the long runs.
 std::uint64_t seeds(std::uint64_t usual) {

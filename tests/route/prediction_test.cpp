@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "support/sanitized.hpp"
 #include "warmroute/route/detail/prediction.hpp"
 #include "warmroute/route/router.hpp"
 
@@ -467,7 +468,7 @@ TEST_P(PredictionBesideANaiveModel, AgreesUnderRandomRequestsEventsAndLosses) {
     r.pinned = a;
     return static_cast<std::size_t>(router.peek(r, now).total_cached().value) / kBlock;
   };
-  for (int step = 0; step < 3'000; ++step) {
+  for (int step = 0; step < test::rounds(3'000, 6); ++step) {
     now += milliseconds(static_cast<std::int64_t>(random() % 40));
     router.advance(now);
     // no ticket waits long enough to be renewed: then its last touch is its routing

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/sanitized.hpp"
 #include "trace/recorder.hpp"
 #include "trace/toy_workload.hpp"
 
@@ -360,7 +361,8 @@ SimulationConfig real_config(std::string rule) {
 }
 
 TEST(Simulator, GivesTheSameRunTwice) {
-  const Workload workload = slice(4, 800, 500);
+  constexpr std::int64_t kRequests = test::rounds(500, 5);
+  const Workload workload = slice(4, 800, kRequests);
   for (const std::string_view rule : routing_rule_names()) {
     auto config = real_config(std::string(rule));
     config.view = *find_view("stale-fix");
@@ -373,7 +375,7 @@ TEST(Simulator, GivesTheSameRunTwice) {
       ASSERT_EQ(first.per_request[i].replica, second.per_request[i].replica) << rule << " " << i;
       ASSERT_EQ(first.per_request[i].end_us, second.per_request[i].end_us) << rule << " " << i;
     }
-    EXPECT_EQ(first.completed + first.rejected, 500) << rule;
+    EXPECT_EQ(first.completed + first.rejected, kRequests) << rule;
     EXPECT_EQ(first.booked_at_end, 0) << rule;
   }
 }
@@ -397,13 +399,14 @@ TEST(Simulator, GivesTheseFiguresOnEveryPlatform) {
 }
 
 TEST(Simulator, LeavesNothingOnTheRealRoutersBooksInAnyView) {
-  const Workload workload = slice(4, 800);
+  constexpr std::int64_t kRequests = test::rounds(1'200, 3);
+  const Workload workload = slice(4, 800, kRequests);
   for (const View& view : views()) {
     auto config = real_config("warmroute");
     config.view = view;
     config.churn = *parse_churn("10 flap 1 3, 20 restart 2");
     const auto figures = run(config, workload);
-    EXPECT_EQ(figures.completed, 1'200) << view.name;
+    EXPECT_EQ(figures.completed, kRequests) << view.name;
     EXPECT_EQ(figures.booked_at_end, 0) << view.name;
     EXPECT_GT(figures.hit_ratio, 0.15) << view.name;
     EXPECT_LE(figures.hit_ratio, figures.bound_ratio) << view.name;
