@@ -59,7 +59,7 @@ if(TARGET warmroute)
   if("lib" IN_LIST WARMROUTE_STATIC_COMPONENTS)  # there is no other, so what it needs is always said
     set(needed LIBS ${WARMROUTE_PC_NEEDED_LIBS} REQUIRES ${WARMROUTE_PC_NEEDED_PACKAGES})
   endif()
-  warmroute_install_pkgconfig(lib warmroute LIBS -lwarmroute ${needed} REQUIRES warmroute-core
+  warmroute_install_pkgconfig(lib warmroute CFLAGS -DWARMROUTE_ROUTER_IN_LIBRARY LIBS -lwarmroute ${needed} REQUIRES warmroute-core
     DESCRIPTION "In-process routing for LLM serving: the C++ library")
 endif()
 if(TARGET warmroute_zmq)
