@@ -44,7 +44,7 @@ void Fleet::tell_loads(RoutingRule& rule, std::int64_t now_us) {
     if (standing_[r] == Standing::absent) continue;
     const ReplicaModel& model = state_.models[r];
     EngineLoad load{model.running(), model.waiting(), model.kv_usage()};
-    if (config_.view.waiting_tokens) load.waiting_tokens = std::max<std::int64_t>(0, state_.now(r).pending_tokens);
+    if (config_.view.waiting_tokens) load.waiting_tokens = model.uncached_prefill_tokens();
     rule.load_seen(r, load, now_us);
   }
 }

@@ -175,6 +175,7 @@ void record_a_fleet(const std::string& path, const char* view, const Policy& pol
   config.replica.hardware = *find_hardware_profile("70b-8xh100");
   config.replicas = 4;
   config.view = *find_view(view);
+  config.view.waiting_tokens = true;
   config.own_rule = [&](const RuleSetting& setting) { return std::make_unique<RecordedRule>(setting, path, policy); };
   config.churn = *parse_churn("100 remove 3, 150 add, 200 flap 1 5, 300 rolling 0-2 20");
   const auto figures = simulate(config, open_loop(std::move(records)));

@@ -413,6 +413,20 @@ TEST(Simulator, LeavesNothingOnTheRealRoutersBooksInAnyView) {
   }
 }
 
+TEST(Simulator, SeveralRoutersSeeHowLongOthersPromptsAreWhereEnginesTellIt) {
+  const Workload workload = slice(4, 800);
+  auto config = real_config("warmroute");
+  config.view = *find_view("fix-approx");
+  config.routers = 4;
+  config.gateway_ring = true;
+  const auto counts = run(config, workload);
+  config.view.waiting_tokens = true;
+  const auto tokens = run(config, workload);
+  EXPECT_LT(tokens.ttft.mean_us, 0.9 * counts.ttft.mean_us);
+  EXPECT_EQ(tokens.completed, counts.completed);
+  EXPECT_EQ(tokens.booked_at_end, 0);
+}
+
 TEST(Simulator, RanksRulesAsTheWholeTraceDoes) {
   const Workload workload = slice(4, 800);
   const auto ttft = [&](const char* rule, bool pooled = false) {
