@@ -63,7 +63,8 @@ Status EnginePolls::start(Router& router, const Fleet& fleet, const Config& conf
     const ReplicaConfig& replica = config.replicas[i];
     if (replica.external) continue;
     for (const auto& [word, url] : polled_urls(replica)) {
-      auto at = std::find_if(targets.begin(), targets.end(), [&](const auto& t) { return t.first.url == url; });
+      const auto same = [&wanted = url](const auto& t) { return t.first.url == wanted; };
+      auto at = std::find_if(targets.begin(), targets.end(), same);
       if (at == targets.end()) {
         MetricsTarget target;
         target.url = url;

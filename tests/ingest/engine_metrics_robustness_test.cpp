@@ -95,7 +95,7 @@ TEST(EngineMetricsRobustness, PagesMayBeMutatedAndMixed) {
     ASSERT_EQ(wrong_with(parser, page), "") << page;
     read += parser.parse(page).ok() ? 1 : 0;
   }
-  EXPECT_GT(read, 1'000u);
+  EXPECT_GT(read, test::rounds(1'000u, 4u));
 }
 
 // The rules for gauges and counters of vLLM and SGLang, one sentence each, from the naive reader's samples.
@@ -197,7 +197,7 @@ TEST(EngineMetricsRobustness, RandomPagesReadAsTheRulesSay) {
     }
     if (testing::Test::HasFailure()) return;
   }
-  EXPECT_GT(several_ranks, 1'000u);
+  EXPECT_GT(several_ranks, test::rounds(1'000u, 4u));
 }
 
 TEST(EngineMetricsRobustness, APageReadsAsItDidBeforeOtherPages) {

@@ -149,8 +149,8 @@ TEST(EngineMetricsText, ReadsRandomPagesAsTheNaiveReaderDoes) {
     samples += fast_page(reader, page).samples.size();
     malformed += reader.malformed();
   }
-  EXPECT_GT(samples, 10'000u);
-  EXPECT_GT(malformed, 5'000u);
+  EXPECT_GT(samples, test::rounds(10'000u, 4u));
+  EXPECT_GT(malformed, test::rounds(5'000u, 4u));
 }
 
 TEST(EngineMetricsText, HasTheValueOfANumberOfAnySpelling) {
