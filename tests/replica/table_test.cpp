@@ -182,6 +182,29 @@ TEST_F(ReplicaTableTest, ForgetsPromptTokensThatLaterCountsComeWithout) {
   EXPECT_EQ(read(book).foreign_tokens, LoadBook::kUntold);
 }
 
+TEST_F(ReplicaTableTest, ForgetsCountsThatLaterPromptTokensComeWithout) {
+  const ReplicaId a = *table.add({.name = "a"});
+  const LoadBook& book = table.book(a.slot);
+  ASSERT_TRUE(table.signal(a, Signal::running, 3, seconds(10), seconds(2)));
+  ASSERT_TRUE(table.signal(a, Signal::waiting, 4, seconds(11), seconds(2)));
+  ASSERT_TRUE(table.signal(a, Signal::waiting_tokens, 700, seconds(13), seconds(2)));
+  EXPECT_EQ(read(book).foreign_requests, 7);
+  EXPECT_EQ(read(book).foreign_waiting, 4);
+  ASSERT_TRUE(table.signal(a, Signal::waiting_tokens, 700, seconds(13) + Nanos{1}, seconds(2)));
+  EXPECT_EQ(read(book).foreign_requests, 0) << "their page stays away";
+  EXPECT_EQ(read(book).foreign_waiting, 0);
+  EXPECT_EQ(read(book).foreign_tokens, 700);
+}
+
+TEST_F(ReplicaTableTest, TellsOwnPromptTokensApartWhereTheyTakeNoTime) {
+  const ReplicaId a = *table.add({.name = "a"});
+  LoadBook& book = table.book(a.slot);
+  book.requests.store(1);
+  book.pending_tokens.store(10'000);
+  ASSERT_TRUE(table.signal(a, Signal::waiting_tokens, 10'500, milliseconds(1)));
+  EXPECT_EQ(read(book).foreign_tokens, 500);
+}
+
 TEST_F(ReplicaTableTest, EditsInPlaceButNeverTheIdentity) {
   const ReplicaId a = *table.add({.name = "a"});
   EXPECT_TRUE(table.edit(a, [](ReplicaSpec& s) { s.weight = 2; }));

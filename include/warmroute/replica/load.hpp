@@ -171,11 +171,13 @@ struct alignas(64) LoadBook {
     const std::int64_t prompts = requests.load(relaxed) - decoding.load(relaxed);
     return still_pending(pending_ns.load(relaxed), prompts, prefill_since.load(relaxed), now);
   }
-  /// returns: of pending_tokens, the same part as pending_at is of pending_ns.
+  /// returns: of pending_tokens, the same part as pending_at is of pending_ns; all of them where they take no time.
   [[nodiscard]] std::int64_t pending_tokens_at(std::int64_t now) const noexcept {
-    const auto whole = static_cast<double>(std::max<std::int64_t>(1, pending_ns.load(std::memory_order_relaxed)));
-    const auto tokens = static_cast<double>(pending_tokens.load(std::memory_order_relaxed));
-    return static_cast<std::int64_t>(tokens * std::min(1.0, static_cast<double>(pending_at(now)) / whole));
+    const std::int64_t tokens = pending_tokens.load(std::memory_order_relaxed);
+    const std::int64_t whole = pending_ns.load(std::memory_order_relaxed);
+    if (whole <= 0) return tokens;
+    const double part = static_cast<double>(pending_at(now)) / static_cast<double>(whole);
+    return static_cast<std::int64_t>(static_cast<double>(tokens) * std::min(1.0, part));
   }
 };
 static_assert(sizeof(LoadBook) == 64);

@@ -148,7 +148,7 @@ class ReplicaTable {
   }
 
   /// Takes a reading of the engine. Requests and prompt tokens beyond this router's own are booked as foreign load until the next reading;
-  /// how many prompt tokens there were is forgotten when later counts come for longer than `max_age` without it.
+  /// either is forgotten when the other comes for longer than `max_age` without it.
   /// errors: stale, invalid_argument (not finite, negative). threads: as add. cost: no snapshot is made.
   Status signal(ReplicaId id, Signal kind, double value, Nanos now, Nanos max_age = seconds(10)) {
     if (!std::isfinite(value) || value < 0) {
@@ -159,7 +159,7 @@ class ReplicaTable {
     Slot& s = slots_[id.slot];
     s.signals[static_cast<std::size_t>(kind)] = {value, now, true};
     if (kind == Signal::running || kind == Signal::waiting) book_foreign(id.slot, now, max_age);
-    if (kind == Signal::waiting_tokens) book_foreign_tokens(id.slot, now);
+    if (kind == Signal::waiting_tokens) book_foreign_tokens(id.slot, now, max_age);
     if (kind == Signal::kv_usage) {
       cache_books_[id.slot].kv_permille.store(static_cast<std::int32_t>(std::min(value, 1.0) * 1'000),
                                               std::memory_order_relaxed);
@@ -240,6 +240,10 @@ class ReplicaTable {
   [[nodiscard]] std::int64_t told(std::uint32_t slot, Signal kind, double most) const noexcept {
     return static_cast<std::int64_t>(std::min(slots_[slot].signals[static_cast<std::size_t>(kind)].value, most));
   }
+  [[nodiscard]] bool recent(std::uint32_t slot, Signal kind, Nanos now, Nanos max_age) const noexcept {
+    const SignalReading& reading = slots_[slot].signals[static_cast<std::size_t>(kind)];
+    return reading.known && now - reading.at <= max_age;
+  }
   // What the engine counts beyond this router's own requests: other routers' work, or direct traffic.
   void book_foreign(std::uint32_t slot, Nanos now, Nanos max_age) noexcept {
     constexpr double kMost = 1e6;  // no engine holds a million requests; beyond that it is a broken page
@@ -250,16 +254,19 @@ class ReplicaTable {
     const std::int64_t foreign = std::max<std::int64_t>(0, running + waiting - own);
     book.foreign_requests.store(static_cast<std::int32_t>(foreign), std::memory_order_relaxed);
     book.foreign_waiting.store(static_cast<std::int32_t>(std::min(foreign, waiting)), std::memory_order_relaxed);
-    const SignalReading& tokens = slots_[slot].signals[static_cast<std::size_t>(Signal::waiting_tokens)];
-    if (!tokens.known || now - tokens.at > max_age)
+    if (!recent(slot, Signal::waiting_tokens, now, max_age))
       book.foreign_tokens.store(LoadBook::kUntold, std::memory_order_relaxed);
     book.signals_at.store(now.value, std::memory_order_relaxed);
   }
   // Of the prompt tokens that it has to compute, those that are not of this router's requests.
-  void book_foreign_tokens(std::uint32_t slot, Nanos now) noexcept {
+  void book_foreign_tokens(std::uint32_t slot, Nanos now, Nanos max_age) noexcept {
     LoadBook& book = books_[slot];
     const std::int64_t foreign = told(slot, Signal::waiting_tokens, 1e9) - book.pending_tokens_at(now.value);
     book.foreign_tokens.store(static_cast<std::int32_t>(std::max<std::int64_t>(0, foreign)), std::memory_order_relaxed);
+    if (!recent(slot, Signal::running, now, max_age) && !recent(slot, Signal::waiting, now, max_age)) {
+      book.foreign_requests.store(0, std::memory_order_relaxed);
+      book.foreign_waiting.store(0, std::memory_order_relaxed);
+    }
     book.signals_at.store(now.value, std::memory_order_relaxed);
   }
 
