@@ -83,6 +83,37 @@ TEST(Simulator, EndsAStepBeforeTheArrivalOfThatInstantAndStartsTheNextOneAfterIt
   EXPECT_DOUBLE_EQ(figures.bound_ratio, 8.0 / 18);
 }
 
+/// Is told what engines say of themselves, as a router that keeps its own books.
+struct Told final : RoutingRule {
+  explicit Told(std::vector<EngineLoad>& l) : log(&l) {}
+  [[nodiscard]] bool reads_sights() const noexcept override { return false; }
+  std::size_t choose(const RoutedRequest&, std::span<const ReplicaSight>, SplitMix64&) override { return 0; }
+  void load_seen(std::uint32_t, const EngineLoad& load, std::int64_t) override { log->push_back(load); }
+  std::vector<EngineLoad>* log;
+};
+
+TEST(Simulator, EnginesTellTheTokensOfQueuedPromptsThatAreNotCached) {
+  // The prompt of request 0 is cached when request 2 asks for it again behind request 1: its last block is all that is to compute.
+  const Workload workload = toy_workload({{0, {0, 1, 2, 3, 4}, 20, 2},
+                                          {1'000 * kMs, {5, 6}, 8, 2},
+                                          {1'001 * kMs, {0, 1, 2, 3, 4}, 20, 2},
+                                          {1'002 * kMs, {7}, 4, 1}});
+  std::vector<EngineLoad> seen;
+  auto config = toy_config(1);
+  config.replica.max_running = 1;
+  config.own_rule = [&](const RuleSetting&) { return std::make_unique<Told>(seen); };
+  (void)run(config, workload);
+  ASSERT_EQ(seen.size(), 4u);
+  EXPECT_FALSE(seen[3].waiting_tokens.has_value());
+  seen.clear();
+  config.view.waiting_tokens = true;
+  (void)run(config, workload);
+  ASSERT_EQ(seen.size(), 4u);
+  EXPECT_EQ(seen[2].waiting_tokens, 8);
+  EXPECT_EQ(seen[3].waiting, 1);
+  EXPECT_EQ(seen[3].waiting_tokens, 8 + 4);
+}
+
 TEST(Simulator, SpreadsArrivalsOfOneTimestamp) {
   std::vector<TraceRecord> records(5);
   for (std::size_t i = 0; i < 5; ++i) {
