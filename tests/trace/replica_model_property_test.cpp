@@ -44,8 +44,11 @@ void check_books(const ReplicaModel& model, const Auditor& seen) {
   ASSERT_LE(model.cached_blocks() + model.private_blocks(), model.capacity_blocks());
   ASSERT_EQ(model.cached_blocks(), static_cast<std::int64_t>(seen.parents.size()));
   ASSERT_GE(model.pending_prefill_tokens(), 0);
-  ASSERT_LE(model.uncached_prefill_tokens(), model.pending_prefill_tokens());
-  ASSERT_GE(model.uncached_prefill_tokens(), model.waiting());
+  if (model.steps() % 32 == 0) {  // it looks at each block of the queue
+    const std::int64_t uncached = model.uncached_prefill_tokens();
+    ASSERT_LE(uncached, model.pending_prefill_tokens());
+    ASSERT_GE(uncached, model.waiting());
+  }
   ASSERT_GE(model.tokens_in_flight(), model.running() + model.waiting());
   ASSERT_GE(model.kv_usage(), 0.0);
   ASSERT_LE(model.kv_usage(), 1.0);

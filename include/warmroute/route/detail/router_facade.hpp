@@ -48,10 +48,12 @@ WARMROUTE_ROUTER_BODY Status Router::prefix_counters(ReplicaId id, const PrefixC
 WARMROUTE_ROUTER_BODY Status Router::blocks_stored(ReplicaId id, const StoredBlocks& stored, Nanos now) {
   return calls_ == nullptr ? core_->blocks_stored(id, stored, now) : calls_->blocks_stored(id, stored, now);
 }
-WARMROUTE_ROUTER_BODY Result<std::size_t> Router::blocks_removed(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now) {
+WARMROUTE_ROUTER_BODY Result<std::size_t> Router::blocks_removed(ReplicaId id, Tier tier,
+                                                                 std::span<const EngineHash> ids, Nanos now) {
   return calls_ == nullptr ? core_->blocks_removed(id, tier, ids, now) : calls_->blocks_removed(id, tier, ids, now);
 }
-WARMROUTE_ROUTER_BODY Result<std::size_t> Router::blocks_also_on(ReplicaId id, Tier tier, std::span<const EngineHash> ids, Nanos now) {
+WARMROUTE_ROUTER_BODY Result<std::size_t> Router::blocks_also_on(ReplicaId id, Tier tier,
+                                                                 std::span<const EngineHash> ids, Nanos now) {
   return calls_ == nullptr ? core_->blocks_also_on(id, tier, ids, now) : calls_->blocks_also_on(id, tier, ids, now);
 }
 WARMROUTE_ROUTER_BODY Status Router::clear_shared_store(std::string_view pool) {
@@ -72,7 +74,8 @@ WARMROUTE_ROUTER_BODY std::int64_t Router::requests_in_flight(std::string_view p
 WARMROUTE_ROUTER_BODY void Router::loads(std::vector<PeerLoad>& out, Nanos now) const {
   return calls_ == nullptr ? core_->loads(out, now) : calls_->loads(out, now);
 }
-WARMROUTE_ROUTER_BODY Result<std::size_t> Router::peer_loads(std::uint32_t peer, std::span<const PeerLoad> loads, Nanos now) {
+WARMROUTE_ROUTER_BODY Result<std::size_t> Router::peer_loads(std::uint32_t peer, std::span<const PeerLoad> loads,
+                                                             Nanos now) {
   return calls_ == nullptr ? core_->peer_loads(peer, loads, now) : calls_->peer_loads(peer, loads, now);
 }
 WARMROUTE_ROUTER_BODY Status Router::peer_placed(ReplicaId id, const Request& request, Nanos now) {
@@ -81,7 +84,8 @@ WARMROUTE_ROUTER_BODY Status Router::peer_placed(ReplicaId id, const Request& re
 WARMROUTE_ROUTER_BODY Decision Router::route(const Request& request, Nanos now) {
   return calls_ == nullptr ? core_->route(request, now) : calls_->route(request, now);
 }
-WARMROUTE_ROUTER_BODY void Router::route_batch(std::span<const Request> requests, std::span<Decision> decisions, Nanos now) {
+WARMROUTE_ROUTER_BODY void Router::route_batch(std::span<const Request> requests, std::span<Decision> decisions,
+                                               Nanos now) {
   const std::size_t count = std::min(requests.size(), decisions.size());
   for (std::size_t i = 0; i < count; ++i) decisions[i] = route(requests[i], now);
 }
@@ -103,17 +107,21 @@ WARMROUTE_ROUTER_BODY bool Router::finish(Ticket ticket, const UsageCounts& usag
 WARMROUTE_ROUTER_BODY bool Router::fail(Ticket ticket, Outcome outcome, Nanos now) {
   return calls_ == nullptr ? core_->fail(ticket, outcome, now) : calls_->fail(ticket, outcome, now);
 }
-WARMROUTE_ROUTER_BODY void Router::advance(Nanos now) { return calls_ == nullptr ? core_->advance(now) : calls_->advance(now); }
+WARMROUTE_ROUTER_BODY void Router::advance(Nanos now) {
+  return calls_ == nullptr ? core_->advance(now) : calls_->advance(now);
+}
 WARMROUTE_ROUTER_BODY Result<ReplicaCache> Router::cached(ReplicaId id, Nanos now) const {
   return calls_ == nullptr ? core_->cached(id, now) : calls_->cached(id, now);
 }
-WARMROUTE_ROUTER_BODY Result<RestoredCache> Router::restore_cached(ReplicaId id, const ReplicaCache& cache, Nanos now, Nanos away) {
+WARMROUTE_ROUTER_BODY Result<RestoredCache> Router::restore_cached(ReplicaId id, const ReplicaCache& cache, Nanos now,
+                                                                   Nanos away) {
   return calls_ == nullptr ? core_->restore_cached(id, cache, now, away) : calls_->restore_cached(id, cache, now, away);
 }
 WARMROUTE_ROUTER_BODY Result<LearnedPool> Router::learned(std::string_view pool) const {
   return calls_ == nullptr ? core_->learned(pool) : calls_->learned(pool);
 }
-WARMROUTE_ROUTER_BODY Result<RestoredLearned> Router::restore_learned(std::string_view pool, const LearnedPool& learned) {
+WARMROUTE_ROUTER_BODY Result<RestoredLearned> Router::restore_learned(std::string_view pool,
+                                                                      const LearnedPool& learned) {
   return calls_ == nullptr ? core_->restore_learned(pool, learned) : calls_->restore_learned(pool, learned);
 }
 WARMROUTE_ROUTER_BODY RouterStatistics Router::statistics() const {
