@@ -5,6 +5,7 @@
 #include <array>
 #include <limits>
 
+#include "support/every_size.hpp"
 #include "warmroute/route/affinity.hpp"
 #include "warmroute/route/baselines.hpp"
 #include "warmroute/route/detail/cost_line.hpp"
@@ -110,11 +111,7 @@ TEST(Cost, RebatesOnlyWhatSeveralRequestsInFlightMiss) {
 
 // Random rates, weights, prompts and loads, up to the bounds of each.
 TEST(CostLine, IsNeverAboveTheFormulaAndCloseBelowIt) {
-  std::uint64_t state = 1;
-  const auto draw = [&](std::int64_t most) {  // small ones as often as large ones
-    const std::uint64_t n = mix(state++);
-    return static_cast<std::int64_t>(n >> 1 >> n % 50) % (most + 1);
-  };
+  test::EverySize draw;
   double furthest = 0;
   for (int i = 0; i < 50'000; ++i) {
     const bool usual = i % 2 == 0;  // by the policy's own weights, of a fleet that could be

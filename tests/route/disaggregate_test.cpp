@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "route/prompts.hpp"
-#include "warmroute/route/baselines.hpp"
+#include "support/every_size.hpp"
 #include "warmroute/route/detail/pair_line.hpp"
 #include "warmroute/route/detail/prefill_share.hpp"
 #include "warmroute/route/disaggregate.hpp"
@@ -474,11 +474,7 @@ TEST(PoolRatioTest, SplitsReplicasByTheBusierPart) {
 }
 
 TEST(PairLeast, IsNeverAboveWhatAPairOrOneReplicaCosts) {
-  std::uint64_t state = 1;
-  const auto draw = [&](std::int64_t most) {  // small ones as often as large ones
-    const std::uint64_t n = mix(state++);
-    return static_cast<std::int64_t>(n >> 1 >> n % 50) % (most + 1);
-  };
+  test::EverySize draw;
   int all_lost = 0;
   for (int i = 0; i < 50'000; ++i) {
     Policy policy;

@@ -157,11 +157,12 @@ inline Verdict find_eligible(Prepared& p, const Request& r, Scratch& scratch) {
   return up || p.fail_open ? Verdict::all_excluded : Verdict::no_replica;
 }
 
+inline constexpr std::int64_t kHomeMilli = 900;
+inline constexpr std::int64_t kSuccessorOf8 = 3;  // of a home's likelihood
+
 /// Several routers that tell one another nothing still agree on a prompt's home: the ring's, for the prompt down to just behind the deepest
 /// fork on its way. What others sent there is likely held there, less likely at its successor (kSuccessorOf8). Shares: benchmarks/README.md
 /// ("Several routers"); with R routers a share of 1 - 1/R of the traffic was sent by others.
-inline constexpr std::int64_t kHomeMilli = 900;
-inline constexpr std::int64_t kSuccessorOf8 = 3;  // of a home's likelihood
 inline void prepare_prior(Prepared& p, std::uint32_t known) noexcept {
   const Policy& policy = p.topology->policy;
   if (policy.routers <= 1 || policy.algorithm != Algorithm::cost || p.path.empty() || p.pool->ring == nullptr) return;
